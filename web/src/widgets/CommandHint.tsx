@@ -8,7 +8,7 @@ import { CopyButton } from "./CopyButton";
 
 export function CommandHint({ commands }: { commands: string[] }) {
     return (
-        <ExpandableSection toggleText={t("command")}>
+        <ExpandableSection className="fw-command" toggleText={t("command")}>
             {withWorkspace(workspace(), commands).map(command => (
                 <div key={command} className="fw-row-gap">
                     <code className="fw-wrap">{command}</code>

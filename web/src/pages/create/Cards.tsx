@@ -25,7 +25,7 @@ export function Cards() {
     return (
         <>
             <PageHeader title={t("title")} description={t("description")}>
-                <SearchInput aria-label={t("search")} placeholder={t("search")} value={words} onChange={(_, value) => search(value)} onClear={() => search("")} />
+                <SearchInput className="fw-search" aria-label={t("search")} placeholder={t("search")} value={words} onChange={(_, value) => search(value)} onClear={() => search("")} />
             </PageHeader>
             <PageSection isFilled>
                 {asked.error && <Failed error={asked.error} again={asked.again} />}
@@ -54,12 +54,12 @@ function TemplateCard({ template }: { template: Entity }) {
             <CardTitle component="h2">{titleOf(template)}</CardTitle>
             <CardBody>
                 <p>{template.metadata.description}</p>
-                <div className="fw-row-gap">
+                <div className="fw-row-gap fw-top">
                     {(template.metadata.tags ?? []).map(tag => <Label key={tag} isCompact>{tag}</Label>)}
                 </div>
             </CardBody>
             <CardFooter>
-                {owner && <p className="fw-muted">{t("ownedBy", { owner: shortRef(owner) })}</p>}
+                {owner && <p className="fw-muted fw-below">{t("ownedBy", { owner: shortRef(owner) })}</p>}
                 <Link to={to} className="pf-v6-c-button pf-m-primary" aria-label={`${t("chooseTemplate")} ${titleOf(template)}`}>{t("chooseTemplate")}</Link>
             </CardFooter>
         </Card>

@@ -34,7 +34,7 @@ export default function Chart(props: Props): ReactNode {
         const box = place.current;
         if (!box) return;
         const colour = (name: string, otherwise: string): string => getComputedStyle(box).getPropertyValue(name).trim() || otherwise;
-        const axis = { stroke: () => colour("--pf-t--global--text--color--subtle", "#707070"), grid: { stroke: () => colour("--pf-t--global--border--color--default", "#c7c7c7"), width: 1 } };
+        const axis = { font: `12px ${getComputedStyle(box).fontFamily}`, stroke: () => colour("--pf-t--global--text--color--subtle", "#707070"), grid: { stroke: () => colour("--pf-t--global--border--color--default", "#c7c7c7"), width: 1 } };
         const made = new uPlot({
             width: Math.max(box.clientWidth, 100), height: HEIGHT,
             cursor: { drag: { x: false, y: false }, sync: { key: "machine" } },
@@ -64,5 +64,6 @@ export default function Chart(props: Props): ReactNode {
         };
     }, [labels]);
     useEffect(() => { chart.current?.setData([props.time, ...props.lines.map(it => it.values)]); }, [props.time, props.lines, props.from, props.to]);
-    return <div ref={place} className="fw-plot" aria-hidden="true" />;
+    // The caption says what a single line is; which of two is which, the legend has to say.
+    return <div ref={place} className={props.lines.length === 1 ? "fw-plot fw-plot-one" : "fw-plot"} aria-hidden="true" />;
 }

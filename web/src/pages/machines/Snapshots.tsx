@@ -47,7 +47,7 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
                                 <StatusLabel word={it.status?.readyToUse ? "Ready" : it.status?.error?.message ? "Failed" : "Pending"} title={it.status?.error?.message} />
                                 <Age of={it.metadata?.creationTimestamp} />
                                 <Button size="sm" variant="secondary" isDisabled={!it.status?.readyToUse} onClick={() => setAsked({ what: "restore", snapshot: it.metadata?.name ?? "" })}>{t("restore")}</Button>
-                                <Button size="sm" variant="danger" onClick={() => setAsked({ what: "delete", snapshot: it.metadata?.name ?? "" })}>{t("remove")}</Button>
+                                <Button size="sm" variant="link" isDanger onClick={() => setAsked({ what: "delete", snapshot: it.metadata?.name ?? "" })}>{t("remove")}</Button>
                             </li>
                         ))}
                     </ul>
