@@ -29,7 +29,7 @@ export function Events({ kind, namespace, name, uid }: { kind: string; namespace
             {events.map(event => (
                 <li key={event.metadata?.uid ?? event.metadata?.name}>
                     <span className="fw-row-gap">
-                        <StatusLabel word={event.reason ?? event.type} tone={event.type === "Warning" ? "orange" : "blue"} />
+                        <StatusLabel isPlain={event.type !== "Warning"} word={event.reason ?? event.type} tone={event.type === "Warning" ? "orange" : "blue"} />
                         <span className="fw-muted">
                             <Age of={at(event)} /> {(event.count ?? 1) > 1 && `×${event.count}`} {event.source?.component ?? event.reportingComponent}
                         </span>

@@ -25,6 +25,21 @@ export function toneOf(word: string): Tone {
     return TONES[word] ?? (word.endsWith("Error") ? "red" : "grey");
 }
 
+/** What an icon says. */
+export type Sign = "good" | "bad" | "warning" | "busy" | "off" | "paused" | "pending" | "ended" | "unknown";
+
+const SIGNS: Partial<Record<Tone, Sign>> = { green: "good", red: "bad", orange: "warning", yellow: "warning", blue: "busy" };
+/** Grey is for what is over, has not begun, or rests: all of it is known. Of what is not known alone there is a question. */
+const GREY: Record<string, Sign> = {
+    Unknown: "unknown", unknown: "unknown", Stopped: "off", Halted: "off", Suspended: "paused", Pending: "pending", pending: "pending", open: "pending",
+    Cancelled: "ended", cancelled: "ended", Decommissioned: "ended",
+};
+
+export function signOf(word: string, tone: Tone): Sign | undefined {
+    if (word === "Paused") return "paused";
+    return tone === "grey" ? GREY[word] : SIGNS[tone];
+}
+
 /** The tone of a condition: `True` is good, except for those whose name says that something is wrong. */
 export function conditionTone(type: string, status: string): Tone {
     if (status === "Unknown") return "grey";

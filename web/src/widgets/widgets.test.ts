@@ -3,7 +3,7 @@ import { fill, plurals } from "../text/t";
 import { hostedRepository, safeAddress } from "./address";
 import { shortAge } from "./age";
 import { pieces } from "./highlight";
-import { conditionTone, toneOf } from "./status";
+import { conditionTone, signOf, toneOf } from "./status";
 import { visibleRange } from "./window";
 
 describe("addresses from objects", () => {
@@ -48,6 +48,10 @@ describe("words and colours", () => {
         expect(conditionTone("Conflicted", "False")).toBe("green");
         expect(conditionTone("Conflicted", "True")).toBe("red");
     });
+    it.each([
+        ["Running", "good"], ["Failed", "bad"], ["OutOfSync", "warning"], ["Starting", "busy"], ["Unknown", "unknown"], ["Stopped", "off"], ["Suspended", "paused"], ["Paused", "paused"], ["Pending", "pending"],
+        ["Cancelled", "ended"], ["Decommissioned", "ended"], ["skipped", undefined], ["private", undefined], ["Merged", undefined],
+    ])("%s has the sign %s", (word, sign) => expect(signOf(word, toneOf(word))).toBe(sign));
     it("YAML is coloured without losing a character", () => {
         for (const line of ["a: 1", "  - name: x", "# c", "- b", "'q': \"z\"", "url: http://x:80/", ""]) {
             expect(pieces(line).map(piece => piece.text).join("")).toBe(line);

@@ -23,7 +23,7 @@ const COLUMNS: Column<Used>[] = [
     { key: "plan", title: t("planOrLimit"), width: "1.5fr", render: row => (row.policy ? <><Link to={pathOf(row.isPlan ? "PlanPolicy" : "RateLimitPolicy", row.namespace, row.policy)}>{row.policy}</Link> {row.limit}</> : <code>{row.limit}</code>) },
     { key: "route", title: t("route"), render: row => row.route, isOptional: true },
     { key: "most", title: t("limit"), render: row => (row.most === undefined ? "–" : t("inTime", { limit: row.most, time: span(row.seconds) })) },
-    { key: "used", title: t("used"), width: "9rem", render: row => <><meter min={0} max={row.most || 1} value={Math.min(row.used, row.most ?? 0)} aria-hidden hidden={row.most === undefined} /> {row.used}{row.most !== undefined && row.used >= row.most && <> <StatusLabel word={t("usedUp")} tone="red" /></>}</> },
+    { key: "used", title: t("used"), width: "9rem", render: row => <><meter min={0} max={row.most || 1} low={(row.most || 1) * 0.8} high={(row.most || 1) - 0.5} optimum={0} value={Math.min(row.used, row.most ?? 0)} aria-hidden hidden={row.most === undefined} /> {row.used}{row.most !== undefined && row.used >= row.most && <> <StatusLabel word={t("usedUp")} tone="red" /></>}</> },
     { key: "reset", title: t("reset"), width: "8rem", render: row => (row.reset === undefined ? "–" : t("inSpan", { time: span(row.reset) })) },
 ];
 

@@ -9,5 +9,5 @@ const TONES = { merged: "purple", open: "blue", closed: "grey" } as const;
 
 export function PullState({ of }: { of: Pull }): ReactNode {
     const state = of.merged ? "merged" : of.state === "open" ? "open" : "closed";
-    return <StatusLabel word={t(state)} tone={TONES[state]} />;
+    return <StatusLabel isPlain={state === "open"} word={t(state)} tone={TONES[state]} />;
 }

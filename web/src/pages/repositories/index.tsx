@@ -28,7 +28,7 @@ export default function Repositories(): ReactNode {
 const COLUMNS: Column<Repository>[] = [
     { key: "name", title: t("name"), render: it => <Link to={`/repositories/${ownerOf()}/${it.metadata?.name}`}>{it.metadata?.name}</Link> },
     { key: "description", title: t("description"), render: it => it.spec?.description ?? "", width: "2fr", isOptional: true },
-    { key: "visibility", title: t("visibility"), render: it => <StatusLabel word={it.spec?.private === false ? t("public") : t("private")} tone="grey" />, width: "8rem" },
+    { key: "visibility", title: t("visibility"), render: it => <StatusLabel isPlain word={it.spec?.private === false ? t("public") : t("private")} tone="grey" />, width: "8rem" },
     { key: "created", title: t("created"), render: it => <Age of={it.metadata?.creationTimestamp} />, width: "6rem", isOptional: true },
 ];
 
