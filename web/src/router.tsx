@@ -11,7 +11,7 @@ function PageOfPath() {
     const { page = "" } = useParams();
     return (
         <ErrorBoundary key={page}>
-            <Suspense fallback={<Loading />}>
+            <Suspense fallback={<Loading isPage />}>
                 <Page name={page} />
             </Suspense>
         </ErrorBoundary>

@@ -10,6 +10,7 @@ import { useEffect, useState } from "react";
 import { Link, Outlet, useLocation } from "react-router";
 import { hasPage, preload } from "../pages";
 import { t } from "../text/shell";
+import { Arrival } from "./Arrival";
 import { NAVIGATION } from "./navigation";
 import { Notifications, Toasts } from "./Notifications";
 import { StreamBanner } from "./StreamBanner";
@@ -25,8 +26,6 @@ export function Shell() {
     const current = pathname.split("/")[1] ?? "";
     const [isOpen, setOpen] = useState(() => !matchMedia(NARROW).matches);
     useEffect(() => {
-        const entry = NAVIGATION.find(one => one.path === current);
-        document.title = entry ? `${entry.label()} · ${t("portal")}` : t("portal");
         // On a phone the navigation covers the page that was just chosen.
         if (matchMedia(NARROW).matches) setOpen(false);
     }, [current]);
@@ -79,6 +78,7 @@ export function Shell() {
             // PatternFly looks how wide the window is only for who wants to know, and else hides the navigation of a narrow one for good.
             onPageResize={() => undefined}
         >
+            <Arrival main="main" />
             <StreamBanner />
             <Outlet />
             <Toasts />

@@ -5,9 +5,10 @@ import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page
 import { Title } from "@patternfly/react-core/dist/dynamic/components/Title";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
+import { usePageTitle } from "../shell/title";
 
 interface Props {
-    title: ReactNode;
+    title: string;
     description?: ReactNode;
     /** Pages above this one. */
     above?: { to: string; label: string }[];
@@ -17,6 +18,7 @@ interface Props {
 }
 
 export function PageHeader({ title, description, above, here, actions, children }: Props) {
+    usePageTitle(title);
     return (
         <PageSection>
             {above && (

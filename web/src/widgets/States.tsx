@@ -10,15 +10,20 @@ import type { ApiError } from "../api/errors";
 import { loginPath } from "../api/session";
 import { t as shell } from "../text/shell";
 
-export function Loading({ text = shell("loading") }: { text?: string }) {
+interface Whole {
+    /** In place of a whole page: it has the heading that the page would have. */
+    isPage?: boolean;
+}
+
+export function Loading({ text = shell("loading"), isPage }: { text?: string } & Whole) {
     return (
-        <EmptyState titleText={text} headingLevel="h2" icon={Spinner} variant="sm" aria-busy="true" />
+        <EmptyState titleText={text} headingLevel={isPage ? "h1" : "h2"} icon={Spinner} variant="sm" aria-busy="true" />
     );
 }
 
-export function Empty({ title = shell("emptyTitle"), children, actions }: { title?: string; children?: ReactNode; actions?: ReactNode }) {
+export function Empty({ title = shell("emptyTitle"), children, actions, isPage }: { title?: string; children?: ReactNode; actions?: ReactNode } & Whole) {
     return (
-        <EmptyState titleText={title} headingLevel="h2" variant="sm">
+        <EmptyState titleText={title} headingLevel={isPage ? "h1" : "h2"} variant="sm">
             {children && <EmptyStateBody>{children}</EmptyStateBody>}
             {actions && (
                 <EmptyStateFooter>
@@ -35,12 +40,12 @@ export function NoMatch({ onClear }: { onClear?: () => void }) {
 }
 
 /** An error with what to do about it. */
-export function Failed({ error, again }: { error: ApiError; again?: () => void }) {
+export function Failed({ error, again, isPage }: { error: ApiError; again?: () => void } & Whole) {
     const isForbidden = error.status === 403;
     return (
         <EmptyState
             titleText={isForbidden ? shell("forbiddenTitle") : shell("errorTitle")}
-            headingLevel="h2"
+            headingLevel={isPage ? "h1" : "h2"}
             variant="sm"
             {...(isForbidden ? { icon: LockIcon } : { status: "danger" as const })}
         >
@@ -60,7 +65,7 @@ export function Failed({ error, again }: { error: ApiError; again?: () => void }
 
 export function NotFound({ children }: { children?: ReactNode }) {
     return (
-        <Empty title={shell("notFoundTitle")} actions={<Link to="/home">{shell("goHome")}</Link>}>
+        <Empty isPage title={shell("notFoundTitle")} actions={<Link to="/home">{shell("goHome")}</Link>}>
             {children ?? shell("notFoundBody")}
         </Empty>
     );

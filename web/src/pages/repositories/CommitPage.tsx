@@ -14,8 +14,8 @@ export function CommitPage(): ReactNode {
     const { owner = "", name = "", sha = "" } = useParams();
     const found = useAnswer(`commit ${owner}/${name} ${sha}`, signal => gitea.commit(owner, name, sha, signal));
     const patch = useAnswer(`patch ${owner}/${name} ${sha}`, signal => patchOf(owner, name, `git/commits/${encodeURIComponent(sha)}.diff`, signal));
-    if (found.error) return <Failed error={found.error} again={found.again} />;
-    if (!found.answer) return <Loading />;
+    if (found.error) return <Failed isPage error={found.error} again={found.again} />;
+    if (!found.answer) return <Loading isPage />;
     const { commit, parents = [] } = found.answer;
     const [title = "", ...rest] = commit.message.split("\n");
     return (

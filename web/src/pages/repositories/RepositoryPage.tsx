@@ -24,7 +24,7 @@ export function RepositoryPage(): ReactNode {
     const repo = useAnswer(`repo ${owner}/${name}`, signal => gitea.repo(owner, name, signal), LIVE_MS);
     const branches = useAnswer(`branches ${owner}/${name}`, signal => gitea.branches(owner, name, signal), LIVE_MS);
     const above = [{ to: "/repositories", label: t("title") }];
-    if (!repo.answer) return repo.error ? <Failed error={repo.error} again={repo.again} /> : <Loading />;
+    if (!repo.answer) return repo.error ? <Failed isPage error={repo.error} again={repo.again} /> : <Loading isPage />;
     const branch = params.get("branch") ?? repo.answer.default_branch;
     const place = { owner, name, branch };
     return (
