@@ -10,11 +10,12 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/dynami
 import RFB from "@novnc/novnc";
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { t } from "../../text/machines";
 import { StatusLabel } from "../../widgets";
 import { streamAddress, SUBPROTOCOL } from "./act";
+import { leaver } from "./leave";
 import { withNonce } from "./nonced";
 import { ScreenTools } from "./ScreenTools";
 
@@ -69,13 +70,41 @@ export default function Console(props: { namespace: string; name: string }): Rea
                 <ToggleGroupItem text={t("serial")} isSelected={!isScreen} onChange={() => choose("serial")} />
                 <ToggleGroupItem text={t("vnc")} isSelected={isScreen} onChange={() => choose("vnc")} />
             </ToggleGroup>
-            {isScreen ? <Screen key={`vnc ${key}`} {...props} again={again} /> : <Serial key={`serial ${key}`} {...props} again={again} />}
-            <p className="fw-muted">{t("password")}</p>
+            {isScreen ? <Screen key={`vnc ${key}`} {...props} again={again} isAgain={turn > 0} /> : <Serial key={`serial ${key}`} {...props} again={again} isAgain={turn > 0} />}
+            <p id={AFTER} tabIndex={-1} className="fw-muted">{t("password")}</p>
         </>
     );
 }
 
-interface StreamProps { namespace: string; name: string; again: () => void }
+interface StreamProps {
+    namespace: string;
+    name: string;
+    again: () => void;
+    /** Somebody has asked for another connection: the button that he pressed is gone, and he wants to type. */
+    isAgain: boolean;
+}
+
+const [HINT, AFTER] = ["console-hint", "console-after"];
+
+/** The keys by which a console is left; they are heard before the console hears them. */
+function useLeaving(place: RefObject<HTMLElement | null>): void {
+    useEffect(() => {
+        const where = place.current;
+        if (!where) return;
+        // After the console has heard the last key, too.
+        const hear = leaver(() => setTimeout(() => document.getElementById(AFTER)?.focus()));
+        where.addEventListener("keydown", hear, true);
+        where.addEventListener("keyup", hear, true);
+        return () => {
+            where.removeEventListener("keydown", hear, true);
+            where.removeEventListener("keyup", hear, true);
+        };
+    }, [place]);
+}
+
+function Hint(): ReactNode {
+    return <p id={HINT} className="fw-muted">{t("leaveConsole")}</p>;
+}
 
 function Stand(props: { phase: Phase; again: () => void }): ReactNode {
     if (props.phase === "connecting") return <span role="status"><StatusLabel word={t("connecting")} tone="blue" /></span>;
@@ -84,9 +113,10 @@ function Stand(props: { phase: Phase; again: () => void }): ReactNode {
 }
 
 function Serial(props: StreamProps): ReactNode {
-    const { namespace, name } = props;
+    const { namespace, name, isAgain } = props;
     const place = useRef<HTMLDivElement>(null);
     const [phase, setPhase] = useState<Phase>("connecting");
+    useLeaving(place);
     useEffect(() => {
         const where = place.current;
         if (!where) return;
@@ -96,12 +126,13 @@ function Serial(props: StreamProps): ReactNode {
         guard(terminal);
         withNonce(() => terminal.open(where));
         fit.fit();
+        terminal.textarea?.setAttribute("aria-describedby", HINT);
         const observer = new ResizeObserver(() => fit.fit());
         observer.observe(where);
         const socket = new WebSocket(streamAddress(namespace, name, "console"), SUBPROTOCOL);
         socket.binaryType = "arraybuffer";
         let wasOpen = false;
-        socket.onopen = () => { wasOpen = true; setPhase("connected"); terminal.focus(); };
+        socket.onopen = () => { wasOpen = true; setPhase("connected"); if (isAgain) terminal.focus(); };
         socket.onclose = () => setPhase(wasOpen ? "ended" : "failed");
         const draw = drawer(terminal);
         socket.onmessage = event => draw(typeof event.data === "string" ? event.data : new Uint8Array(event.data as ArrayBuffer));
@@ -114,13 +145,14 @@ function Serial(props: StreamProps): ReactNode {
             observer.disconnect();
             terminal.dispose();
         };
-    }, [namespace, name]);
-    return <><Stand phase={phase} again={props.again} /><div ref={place} className="fw-terminal" /></>;
+    }, [namespace, name, isAgain]);
+    return <><Stand phase={phase} again={props.again} /><Hint /><div ref={place} className="fw-terminal" /></>;
 }
 
 function Screen(props: StreamProps): ReactNode {
-    const { namespace, name } = props;
+    const { namespace, name, isAgain } = props;
     const place = useRef<HTMLDivElement>(null);
+    useLeaving(place);
     const shown = useRef<RFB>(null);
     const [phase, setPhase] = useState<Phase>("connecting");
     useEffect(() => {
@@ -130,7 +162,11 @@ function Screen(props: StreamProps): ReactNode {
         shown.current = screen;
         screen.scaleViewport = true;
         screen.background = "#151515";
-        const opened = (): void => { wasOpen = true; setPhase("connected"); };
+        // The library's screen is reached by the mouse alone.
+        const canvas = place.current.querySelector("canvas");
+        canvas?.setAttribute("tabindex", "0");
+        canvas?.setAttribute("aria-describedby", HINT);
+        const opened = (): void => { wasOpen = true; setPhase("connected"); if (isAgain) screen.focus(); };
         const closed = (): void => setPhase(wasOpen ? "ended" : "failed");
         screen.addEventListener("connect", opened);
         screen.addEventListener("disconnect", closed);
@@ -139,7 +175,7 @@ function Screen(props: StreamProps): ReactNode {
             screen.disconnect();
             shown.current = null;
         };
-    }, [namespace, name]);
+    }, [namespace, name, isAgain]);
     const isOver = phase === "ended" || phase === "failed";
     return (
         <>
@@ -151,6 +187,7 @@ function Screen(props: StreamProps): ReactNode {
                     onDone={() => shown.current?.focus()} onFullScreen={() => void place.current?.requestFullscreen().then(() => shown.current?.focus(), () => undefined)}
                 />
             </div>
+            <Hint />
             <div ref={place} className="fw-screen" role="region" aria-label={t("vnc")} />
         </>
     );
