@@ -74,7 +74,7 @@ describe("what needs attention", () => {
     it("is worst first, and not what is old", () => {
         const now = Date.parse("2026-01-10T00:00:00Z");
         const app = (name: string, health: string, sync: string) => ({ metadata: { namespace: "a", name }, status: { health: { status: health }, sync: { status: sync } } });
-        const run = (name: string, endedAt: string) => ({ metadata: { namespace: "d", name }, status: { phase: "Failed", endedAt } });
+        const run = (name: string, endedAt: string) => ({ metadata: { namespace: "d", name }, spec: {}, status: { phase: "Failed", endedAt } });
         const machine = { metadata: { namespace: "v", name: "m" }, status: { printableStatus: "ErrorUnschedulable" } };
         const things = {
             applications: [app("late", "Healthy", "OutOfSync"), app("bad", "Degraded", "Synced"), app("good", "Healthy", "Synced")], machines: [machine],

@@ -3,29 +3,13 @@
 import { useSyncExternalStore } from "react";
 import { locale } from "../text/t";
 import { shortAge } from "./age";
+import { Clock } from "./clock";
 
-let now = Date.now();
-const listeners = new Set<() => void>();
-let timer: ReturnType<typeof setInterval> | undefined;
-
-function subscribe(listener: () => void): () => void {
-    listeners.add(listener);
-    timer ??= setInterval(() => {
-        now = Date.now();
-        listeners.forEach(one => one());
-    }, 5000);
-    return () => {
-        listeners.delete(listener);
-        if (listeners.size === 0) {
-            clearInterval(timer);
-            timer = undefined;
-        }
-    };
-}
+const clock = new Clock();
 
 /** The time, every five seconds. */
 export function useNow(): number {
-    return useSyncExternalStore(subscribe, () => now, () => now);
+    return useSyncExternalStore(clock.subscribe, clock.now, clock.now);
 }
 
 export function Age({ of }: { of: string | undefined }) {

@@ -11,9 +11,9 @@ import { Link, useParams, useSearchParams } from "react-router";
 import { useAnswer } from "../../api/hooks";
 import { entityByName } from "../../catalog/client";
 import { type Entity, entityPath, shortRef, specText, titleOf } from "../../catalog/entity";
-import { useCatalogVersion } from "../../catalog/live";
+import { useCatalogVersion, useEntityObject } from "../../catalog/live";
 import { t } from "../../text/catalog";
-import { CodeView, CommandHint, Failed, Loading, NotFound, PageHeader, SafeLink, sh, StatusLabel, YamlView } from "../../widgets";
+import { CodeView, CommandHint, Failed, Loading, NotFound, PageHeader, SafeLink, sh, Stale, StatusLabel, YamlView } from "../../widgets";
 import { ownerOf } from "./filters";
 import { LiveCard } from "./LiveCard";
 import { RelationsGraph } from "./RelationsGraph";
@@ -28,18 +28,20 @@ export function EntityPage() {
         if (version > 0) again();
     }, [version, again]);
     if (asked.error?.status === 404) return <NotFound>{t("absent", { ref })}</NotFound>;
-    if (asked.error && !asked.answer) return <Failed error={asked.error} again={again} />;
-    if (!asked.answer) return <Loading />;
-    return <EntityView key={ref} entity={asked.answer} kind={kind} namespace={namespace} name={name} />;
+    if (asked.error && !asked.answer) return <Failed isPage error={asked.error} again={again} />;
+    if (!asked.answer) return <Loading isPage />;
+    return <EntityView key={ref} entity={asked.answer} stale={<Stale of={asked} />} kind={kind} namespace={namespace} name={name} />;
 }
 
-function EntityView({ entity, kind, namespace, name }: { entity: Entity; kind: string; namespace: string; name: string }) {
+function EntityView({ entity, stale, kind, namespace, name }: { entity: Entity; stale: ReactNode; kind: string; namespace: string; name: string }) {
+    const object = useEntityObject(kind, namespace, name);
     const [params, setParams] = useSearchParams();
     const tab = params.get("tab") ?? "overview";
     const definition = specText(entity, "definition");
     return (
         <>
-            <PageHeader title={titleOf(entity)} description={entity.metadata.description} above={[{ to: "/catalog", label: t("title") }, { to: `/catalog?kind=${encodeURIComponent(kind)}`, label: entity.kind }]} here={name} actions={<StatusLabel word={specText(entity, "lifecycle")} />}>
+            <PageHeader title={titleOf(entity)} description={entity.metadata.description} above={[{ to: "/catalog", label: t("title") }, { to: `/catalog?kind=${encodeURIComponent(kind)}`, label: entity.kind }]} here={name} actions={<StatusLabel isPlain word={specText(entity, "lifecycle")} />}>
+                {stale}
                 {entity.metadata.annotations?.["backstage.io/orphan"] === "true" && <Alert isInline variant="warning" title={t("orphan")} />}
             </PageHeader>
             <PageSection isFilled>
@@ -61,7 +63,7 @@ function EntityView({ entity, kind, namespace, name }: { entity: Entity; kind: s
                     {definition !== "" && <Tab eventKey="definition" title={<TabTitleText>{t("definition")}</TabTitleText>}>{tab === "definition" && <CodeView text={definition} name={`${name}-definition`} />}</Tab>}
                     <Tab eventKey="yaml" title={<TabTitleText>{t("yaml")}</TabTitleText>}>{tab === "yaml" && <YamlView value={entity} name={`${name}.yaml`} />}</Tab>
                 </Tabs>
-                <CommandHint commands={[sh`fairway catalog get ${kind}:${namespace}/${name}`, sh`kubectl get catalogentity ${kind}.${namespace}.${name} -o yaml`]} />
+                <CommandHint commands={[sh`fairway catalog get ${kind}:${namespace}/${name}`, ...(object ? [sh`kubectl get catalogentity ${object} -o yaml`] : [])]} />
             </PageSection>
         </>
     );

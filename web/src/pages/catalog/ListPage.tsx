@@ -12,7 +12,7 @@ import { entities } from "../../catalog/client";
 import { type Entity, entityPath, refOf, shortRef, specText, titleOf } from "../../catalog/entity";
 import { useCatalogVersion } from "../../catalog/live";
 import { counted, t } from "../../text/catalog";
-import { type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, sorted, StatusLabel, VirtualTable } from "../../widgets";
+import { type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, sorted, Stale, StatusLabel, VirtualTable } from "../../widgets";
 import { matches, offered, ownerOf, readFilters } from "./filters";
 
 const FIELDS = "kind,metadata.name,metadata.namespace,metadata.title,metadata.description,metadata.tags,metadata.uid,spec.type,spec.owner,spec.lifecycle,spec.system";
@@ -48,7 +48,8 @@ export function ListPage() {
                 </div>
             </PageHeader>
             <PageSection isFilled>
-                {asked.error && <Failed error={asked.error} again={again} />}
+                {asked.error && !asked.answer && <Failed error={asked.error} again={again} />}
+                <Stale of={asked} />
                 {!asked.answer && !asked.error && <Loading />}
                 {asked.answer?.items.length === 0 && <Empty title={t("empty")} actions={<Link to="/create">{t("create")}</Link>}>{t("emptyBody")}</Empty>}
                 {all.length > 0 && rows.length === 0 && <NoMatch onClear={() => setParams({ kind: "all" })} />}
@@ -89,7 +90,7 @@ const COLUMNS: Column<Entity>[] = [
     { key: "kind", title: t("kind"), width: "7rem", sortBy: one => one.kind, render: one => one.kind },
     { key: "owner", title: t("owner"), sortBy: ownerOf, render: one => (ownerOf(one) ? <Link to={entityPath(ownerOf(one))}>{shortRef(ownerOf(one))}</Link> : null) },
     { key: "type", title: t("type"), isOptional: true, sortBy: one => specText(one, "type"), render: one => specText(one, "type") },
-    { key: "lifecycle", title: t("lifecycle"), width: "8.5rem", isOptional: true, sortBy: one => specText(one, "lifecycle"), render: one => <StatusLabel word={specText(one, "lifecycle")} /> },
+    { key: "lifecycle", title: t("lifecycle"), width: "8.5rem", isOptional: true, sortBy: one => specText(one, "lifecycle"), render: one => <StatusLabel isPlain word={specText(one, "lifecycle")} /> },
     { key: "description", title: t("descriptionColumn"), width: "2fr", isOptional: true, render: one => <span title={one.metadata.description}>{one.metadata.description}</span> },
     { key: "tags", title: t("tags"), isOptional: true, render: one => (one.metadata.tags ?? []).slice(0, 3).map(tag => <Label key={tag} isCompact>{tag}</Label>) },
 ];

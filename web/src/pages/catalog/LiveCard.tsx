@@ -8,7 +8,7 @@ import { APPLICATIONS } from "../../api/kinds";
 import { liveOf } from "../../catalog/client";
 import { t } from "../../text/catalog";
 import { pageOf } from "../../links";
-import { EXPLAINED, Failed, Loading, StatusLabel } from "../../widgets";
+import { EXPLAINED, Failed, Loading, Stale, StatusLabel } from "../../widgets";
 
 interface Named { kind?: string; namespace?: string; name?: string }
 
@@ -43,13 +43,14 @@ export function LiveCard({ kind, namespace, name }: { kind: string; namespace: s
         <Card>
             <CardTitle component="h2">{t("live")}</CardTitle>
             <CardBody>
+                <Stale of={asked} />
                 {asked.error && !asked.answer && <Failed error={asked.error} again={again} />}
                 {!asked.answer && !asked.error && <Loading />}
                 {asked.answer && applications.length + objects.length === 0 && <p className="fw-muted">{t("noLive")}</p>}
                 <ul className="fw-events">
                     {applications.map(one => (
                         <li key={`${one.namespace}/${one.name}`} className="fw-row-gap">
-                            <Link to={`/applications/${one.namespace}/${one.name}`}>{one.name}</Link>
+                            {APPLICATIONS.kind} <Link to={`/applications/${one.namespace}/${one.name}`}>{one.name}</Link>
                             <StatusLabel word={one.health} title={one.message} />
                             <StatusLabel word={one.sync} />
                             <WhyLink kind="Application" namespace={one.namespace} name={one.name} />

@@ -6,7 +6,7 @@ import type { ReactNode } from "react";
 import { MIGRATIONS, remove, useAction, useList } from "../../api";
 import { t } from "../../text/machines";
 import { Age, CommandHint, duration, sh, StatusLabel } from "../../widgets";
-import { Live, Problem } from "../pieces/parts";
+import { Live, Problem, Unread } from "../pieces/parts";
 import { migrationsOf, type Told } from "./migration";
 
 interface Props { namespace: string; name: string }
@@ -18,13 +18,16 @@ export function MigrationNow(props: Props): ReactNode {
     const found = useList(MIGRATIONS, { namespace: props.namespace });
     const cancel = useAction((name: string) => remove(MIGRATIONS, props.namespace, name), t("requested", { action: t("cancelMigration"), name: props.name }));
     const now = migrationsOf(found.items, props.name).filter(it => !it.isOver);
-    return now.map(it => (
+    return <>
+        <Unread of={[[t("migrations"), found]]} />
+        {now.map(it => (
         <section key={it.name} aria-label={t("migrating", { name: props.name })} className="fw-stack">
             <Progress title={t("migrating", { name: props.name })} value={it.progress} label={[it.phase, way(it)].filter(Boolean).join(", ")} measureLocation={ProgressMeasureLocation.top} />
             <div><Button size="sm" variant="secondary" isDisabled={cancel.isRunning} onClick={() => void cancel.run(it.name)}>{t("cancelMigration")}</Button></div>
             <Problem error={cancel.error} />
         </section>
-    ));
+        ))}
+    </>;
 }
 
 export function Migrations(props: Props): ReactNode {
