@@ -40,6 +40,7 @@ export const t = texts("home", {
     verb: "Did",
     what: "What",
     answer: "Answer",
+    auditHelp: "It comes from the audit log of the server, DIR/audit.log, where DIR is the data directory.",
     search: "Filter activity",
     failedOnly: "Refused only",
     refresh: "Refresh",

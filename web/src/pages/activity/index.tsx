@@ -14,6 +14,7 @@ import { workspace } from "../../api/session";
 import { pageAt } from "../../links";
 import { t } from "../../text/home";
 import { Age, type Column, CommandHint, Empty, Failed, Loading, NoMatch, PageHeader, Stale, StatusLabel, VirtualTable } from "../../widgets";
+import { auditCommand } from "./command";
 
 function What({ deed }: { deed: Deed }) {
     const { group, resource, namespace, name, verb } = deed;
@@ -65,7 +66,8 @@ export default function Activity() {
                 {asked.answer?.length === 0 && <Empty title={t("noActivity")} />}
                 {asked.answer && asked.answer.length > 0 && rows.length === 0 && <NoMatch onClear={() => setParams({})} />}
                 {rows.length > 0 && <VirtualTable label={t("activity")} rows={rows} columns={COLUMNS} rowKey={one => `${one.time} ${one.user} ${one.verb} ${one.resource} ${one.namespace} ${one.name} ${one.code}`} />}
-                <CommandHint commands={["kubectl get events -A --sort-by=.lastTimestamp"]} />
+                <p className="fw-muted">{t("auditHelp")}</p>
+                <CommandHint commands={[auditCommand(workspace(), isRefusedOnly)]} />
             </PageSection>
         </>
     );

@@ -38,13 +38,13 @@ export function FormPage() {
             <PageSection isFilled>
                 {asked.error && <Failed error={asked.error} again={asked.again} />}
                 {!asked.answer && !asked.error && <Loading />}
-                {asked.answer && <Wizard key={path} path={path} schema={asked.answer} templateRef={`template:${namespace}/${name}`} name={name} />}
+                {asked.answer && <Wizard key={path} path={path} schema={asked.answer} templateRef={`template:${namespace}/${name}`} />}
             </PageSection>
         </>
     );
 }
 
-function Wizard({ path, schema, templateRef, name }: { path: string; schema: ParameterSchema; templateRef: string; name: string }) {
+function Wizard({ path, schema, templateRef }: { path: string; schema: ParameterSchema; templateRef: string }) {
     const [params, setParams] = useSearchParams();
     const schemas = useMemo(() => schema.steps.map(step => step.schema), [schema]);
     const key = draftKey(session().user.name, workspace(), templateRef);
@@ -138,7 +138,7 @@ function Wizard({ path, schema, templateRef, name }: { path: string; schema: Par
                     }}
                 />
             ) : (
-                <Review schema={schema} answers={taken(schema, pages, answers)} templateRef={templateRef} name={name} onBack={() => go(previous ?? 0)} onSent={forget} />
+                <Review schema={schema} answers={taken(schema, pages, answers)} templateRef={templateRef} onBack={() => go(previous ?? 0)} onSent={forget} />
             )}
             {next.error && <Alert variant="danger" isInline title={next.error.message}>{next.error.advice}</Alert>}
         </div>

@@ -12,8 +12,9 @@ import { json } from "../../api/request";
 import type { Begun, DryRun, ParameterSchema } from "../../api/rest/scaffolder";
 import { splitSecrets, titlesOf } from "../../form/schema";
 import { t } from "../../text/create";
-import { CommandHint, Failed, Loading, sh } from "../../widgets";
+import { CommandHint, Failed, Loading } from "../../widgets";
 import { answerText } from "./answers";
+import { newCommand } from "./command";
 import { Foreseen } from "./Foreseen";
 import { mayCreate } from "./schema";
 
@@ -21,13 +22,12 @@ interface Props {
     schema: ParameterSchema;
     answers: Record<string, unknown>;
     templateRef: string;
-    name: string;
     onBack: () => void;
     /** The answers are the server's now. */
     onSent: () => void;
 }
 
-export function Review({ schema, answers, templateRef, name, onBack, onSent }: Props) {
+export function Review({ schema, answers, templateRef, onBack, onSent }: Props) {
     const questions = schema.steps.map(step => step.schema);
     const { values, secrets } = splitSecrets(questions, answers);
     const titles = titlesOf(questions);
@@ -43,8 +43,7 @@ export function Review({ schema, answers, templateRef, name, onBack, onSent }: P
         const dot = id.indexOf(".");
         await navigate(`/voyages/${id.slice(0, dot)}/${id.slice(dot + 1)}`);
     });
-    const given = Object.entries(values).filter(([, value]) => value !== undefined);
-    const command = [sh`fairway new ${name} -y`, ...given.map(([key, value]) => sh`--set ${`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`}`)].join(" ");
+    const command = newCommand({ templateRef, values, secrets: Object.keys(secrets), keep: keepOnFailure });
     return (
         <div className="fw-stack fw-top">
             <Title headingLevel="h2" size="lg">{t("answers")}</Title>
@@ -62,6 +61,7 @@ export function Review({ schema, answers, templateRef, name, onBack, onSent }: P
                 <Button variant="secondary" onClick={onBack}>{t("back")}</Button>
                 <Button onClick={() => void run()} isLoading={isRunning} isDisabled={isRunning || !mayCreate(asked)}>{t("run")}</Button>
             </div>
+            {Object.keys(secrets).length > 0 && <p className="fw-muted">{t("secretFiles")}</p>}
             <CommandHint commands={[`${command} --dry-run`, command]} />
         </div>
     );
