@@ -6,6 +6,7 @@ import { t } from "../../text/home";
 import { type Tone, toneOf } from "../../widgets/status";
 import { waitingApproval } from "../applications/model";
 import { decided, pathOf, standing } from "../gateways/model";
+import { runTitle } from "../voyages/runs";
 
 export interface Concern {
     key: string;
@@ -86,7 +87,7 @@ function ofMachine(machine: VirtualMachine): Concern[] {
 function ofRun(run: Voyage, now: number): Concern[] {
     if (run.status?.phase !== "Failed" || now - Date.parse(run.status.endedAt ?? "") > 7 * 86_400_000) return [];
     const { namespace = "", name = "" } = run.metadata ?? {};
-    return [{ key: `v ${namespace}/${name}`, kind: "Voyage", name, to: `/voyages/${namespace}/${name}`, word: "Failed", message: run.status.message ?? "", weight: 2 }];
+    return [{ key: `v ${namespace}/${name}`, kind: "Voyage", name: runTitle(run), to: `/voyages/${namespace}/${name}`, word: "Failed", message: run.status.message ?? "", weight: 2 }];
 }
 
 /** One that nobody has looked at yet says nothing of itself. */

@@ -19,6 +19,7 @@ import { hasPage } from "../../pages";
 import { t } from "../../text/home";
 import { Age, CommandHint, Loading, PageHeader, StatusLabel, useNow } from "../../widgets";
 import { decided } from "../gateways/model";
+import { runTitle } from "../voyages/runs";
 import { thingsOf } from "../voyages/steps";
 import { concernsOf, ifMine, sightOf } from "./attention";
 
@@ -98,7 +99,7 @@ export default function Home() {
                                     {runs.slice(0, 5).map(one => (
                                         <li key={one.metadata?.uid} className="fw-row-gap">
                                             <StatusLabel word={one.status?.phase ?? "Pending"} />
-                                            <Link to={`/voyages/${one.metadata?.namespace}/${one.metadata?.name}`}>{one.metadata?.name}</Link>
+                                            <Link to={`/voyages/${one.metadata?.namespace}/${one.metadata?.name}`}>{runTitle(one)}</Link>
                                             <span className="fw-muted"><Age of={one.metadata?.creationTimestamp} /></span>
                                         </li>
                                     ))}

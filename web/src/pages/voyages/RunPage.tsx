@@ -16,6 +16,7 @@ import { shortRef } from "../../catalog/entity";
 import { t } from "../../text/create";
 import { t as shell } from "../../text/shell";
 import { Age, CommandHint, ConfirmByName, duration, Events, Failed, Loading, NotFound, PageHeader, SafeLink, sh, StatusLabel, useNow, Why, YamlView } from "../../widgets";
+import { runTitle, spanOf } from "./runs";
 import { grownOf, linksBeside, linksOf, type Step, stepsOf, textsOf, thingsOf, wishesOf } from "./steps";
 
 const VARIANTS: Record<string, ProgressStepProps["variant"]> = { completed: "success", failed: "danger", running: "info", undone: "warning", skipped: "default" };
@@ -23,19 +24,20 @@ const VARIANTS: Record<string, ProgressStepProps["variant"]> = { completed: "suc
 export function RunPage() {
     const { namespace = "", name = "" } = useParams();
     const { object, state, error } = useObject(VOYAGES, namespace, name);
-    if (state === "failed" && error) return <Failed error={error} />;
+    if (state === "failed" && error) return <Failed isPage error={error} />;
     if (state === "absent") return <NotFound>{t("absent", { name, namespace })}</NotFound>;
-    if (!object) return <Loading />;
+    if (!object) return <Loading isPage />;
     return <Run voyage={object} namespace={namespace} name={name} />;
 }
 
 function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; name: string }) {
     const [params, setParams] = useSearchParams();
-    const [isAsking, setAsking] = useState(false);
+    const [asking, setAsking] = useState<"cancel" | "decommission">();
     const now = useNow();
     const steps = stepsOf(voyage);
+    const span = spanOf(voyage);
     const wishes = wishesOf(voyage);
-    const wish = useAction((spec: object) => patch(VOYAGES, namespace, name, { spec }), t("requested", { name }));
+    const wish = useAction((spec: object) => patch(VOYAGES, namespace, name, { spec }), t("retryRequested", { name }));
     const tab = params.get("tab") ?? "log";
     const current = params.get("step") ?? (steps.find(step => step.state === "running" || step.state === "failed") ?? steps.findLast(step => step.state !== "pending" && step.state !== "skipped"))?.id;
     const chosen = steps.find(step => step.id === current);
@@ -48,15 +50,15 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
         <>
             <StatusLabel word={voyage.status?.phase ?? "Pending"} tone={voyage.status?.phase === "Running" ? "blue" : undefined} />
             {wishes.retry && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ attempt: (voyage.status?.attempt ?? 0) + 1, cancel: false })}>{t("retry")}</Button>}
-            {wishes.cancel && <Button variant="secondary" isLoading={wish.isRunning} onClick={() => void wish.run({ cancel: true })}>{t("cancelRun")}</Button>}
-            {wishes.decommission && <Button variant="secondary" isDanger onClick={() => setAsking(true)}>{t("decommission")}</Button>}
+            {wishes.cancel && <Button variant="secondary" isDanger onClick={() => setAsking("cancel")}>{t("cancelRun")}</Button>}
+            {wishes.decommission && <Button variant="secondary" isDanger onClick={() => setAsking("decommission")}>{t("decommission")}</Button>}
         </>
     );
     return (
         <>
-            <PageHeader title={name} description={shortRef(voyage.spec.template)} above={[{ to: "/voyages", label: t("runs") }]} here={name} actions={actions}>
+            <PageHeader title={runTitle(voyage)} description={`${shortRef(voyage.spec.template)} · ${name}`} above={[{ to: "/voyages", label: t("runs") }]} here={name} actions={actions}>
                 <p className="fw-muted">
-                    {t("startedBy")} {voyage.spec.requestedBy?.username} · <Age of={voyage.metadata?.creationTimestamp} /> · {t("took")} {duration(voyage.status?.startedAt, voyage.status?.endedAt, now)}
+                    {t("startedBy")} {voyage.spec.requestedBy?.username} · <Age of={voyage.metadata?.creationTimestamp} /> · {t("took")} {duration(span.from, span.to, now)}
                 </p>
                 {voyage.status?.message && <Alert isInline variant={voyage.status.phase === "Failed" ? "danger" : "info"} title={voyage.status.message} />}
                 {wish.error && <Alert isInline variant="danger" title={wish.error.message}>{wish.error.advice}</Alert>}
@@ -64,17 +66,21 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
             <PageSection isFilled>
                 <Tabs activeKey={tab} onSelect={(_, key) => set("tab", String(key))} aria-label={name}>
                     <Tab eventKey="log" title={<TabTitleText>{t("steps")}</TabTitleText>}>
-                        {tab === "log" && voyage.status?.phase === "Succeeded" && <Output voyage={voyage} />}
                         {tab === "log" && (
                             <div className="fw-run">
                                 <ProgressStepper isVertical aria-label={t("steps")}>
                                     {steps.map(step => (
                                         <ProgressStep key={step.id} id={step.id} titleId={`${step.id}-title`} variant={VARIANTS[step.state] ?? "pending"} isCurrent={step.state === "running"} description={step.state === "skipped" ? step.state : `${step.state} ${duration(step.startedAt, step.endedAt, now)}`} aria-label={`${step.name}: ${step.state}`}>
-                                            <Button variant="link" isInline onClick={() => set("step", step.id)} aria-current={step.id === current ? "step" : undefined}>{step.name}</Button>
+                                            <Button variant="link" isInline onClick={() => set("step", step.id)} className={step.id === current ? "fw-current" : undefined} aria-current={step.id === current ? "step" : undefined}>{step.name}</Button>
                                         </ProgressStep>
                                     ))}
                                 </ProgressStepper>
-                                {chosen && <StepLog step={chosen} />}
+                                {/* Beside the steps: they stay where they are when the last of them is done. */}
+                                <div className="fw-stack">
+                                    {voyage.status?.phase === "Succeeded" && !params.has("step") && <Output voyage={voyage} />}
+                                    {chosen && <StepLog step={chosen} />}
+                                    {voyage.status?.phase === "Succeeded" && params.has("step") && <Output voyage={voyage} />}
+                                </div>
                             </div>
                         )}
                     </Tab>
@@ -84,13 +90,30 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
                 </Tabs>
                 <CommandHint commands={[sh`fairway voyage get ${name} -n ${namespace}`, sh`fairway voyage logs ${name} -n ${namespace}`, sh`kubectl get voyage ${name} -n ${namespace} -o yaml`]} />
             </PageSection>
-            {isAsking && (
-                <ConfirmByName title={t("decommissionTitle", { name })} name={name} action={t("decommission")} onClose={() => setAsking(false)} onConfirm={() => patch(VOYAGES, namespace, name, { spec: { decommission: true } })}>
-                    <p>{t("decommissionBody")}</p>
-                    {steps.some(step => step.made.length > 0) && <p>{t("decommissionMade")}</p>}
-                    <ul>{steps.flatMap(step => step.made).map((one, at) => <li key={at} className="fw-wrap">{one}</li>)}</ul>
+            {asking === "cancel" && (
+                <ConfirmByName title={t("cancelTitle", { name })} name={name} action={t("cancelRun")} onClose={() => setAsking(undefined)} told={t("cancelRequested", { name })} onConfirm={() => patch(VOYAGES, namespace, name, { spec: { cancel: true } })}>
+                    <p>{t("cancelBody")}</p>
+                    <MadeSoFar steps={steps} />
                 </ConfirmByName>
             )}
+            {asking === "decommission" && (
+                <ConfirmByName title={t("decommissionTitle", { name })} name={name} action={t("decommission")} onClose={() => setAsking(undefined)} told={t("decommissionRequested", { name })} onConfirm={() => patch(VOYAGES, namespace, name, { spec: { decommission: true } })}>
+                    <p>{t("decommissionBody")}</p>
+                    <MadeSoFar steps={steps} />
+                </ConfirmByName>
+            )}
+        </>
+    );
+}
+
+/** What goes with the run. */
+function MadeSoFar({ steps }: { steps: Step[] }) {
+    const made = steps.flatMap(step => step.made);
+    if (made.length === 0) return <p>{t("nothingMade")}</p>;
+    return (
+        <>
+            <p>{t("decommissionMade")}</p>
+            <ul className="fw-long-list" tabIndex={0} aria-label={t("decommissionMade")}>{made.map((one, at) => <li key={at} className="fw-wrap">{one}</li>)}</ul>
         </>
     );
 }
@@ -122,10 +145,10 @@ function Output({ voyage }: { voyage: Voyage }) {
     const links = linksBeside(things, linksOf(voyage), session().gitUrl);
     if (links.length + notes.length + things.length === 0) return null;
     return (
-        <section className="fw-stack fw-top">
+        <section className="fw-stack">
             <Title headingLevel="h2">{t("output")}</Title>
-            {things.length > 0 && <ul aria-label={t("things")}>{things.map(one => <li key={one.to}>{one.kind} <Link to={one.to}>{one.name}</Link></li>)}</ul>}
-            {links.length > 0 && <ul aria-label={t("links")}>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>}
+            {things.length > 0 && <ul className="fw-things" aria-label={t("things")}>{things.map(one => <li key={one.to}>{one.kind} <Link to={one.to}>{one.name}</Link></li>)}</ul>}
+            {links.length > 0 && <ul className="fw-things" aria-label={t("links")}>{links.map(link => <li key={link.url}><SafeLink to={link.url}>{link.title}</SafeLink></li>)}</ul>}
             {notes.map((note, at) => (
                 <div key={at}>
                     <strong>{note.title}</strong>

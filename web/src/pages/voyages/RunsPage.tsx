@@ -10,7 +10,7 @@ import { type Voyage, VOYAGES } from "../../api/kinds";
 import { shortRef } from "../../catalog/entity";
 import { t } from "../../text/create";
 import { Age, type Column, CommandHint, duration, Empty, Failed, Loading, NoMatch, PageHeader, sorted, StatusLabel, VirtualTable } from "../../widgets";
-import { isMeant, madeName } from "./runs";
+import { isMeant, runTitle, spanOf } from "./runs";
 
 const PHASES = ["Running", "Succeeded", "Failed", "Cancelled", "Decommissioned"];
 
@@ -54,12 +54,17 @@ export function RunsPage() {
     );
 }
 
+function durationOf(one: Voyage): string {
+    const { from, to } = spanOf(one);
+    return duration(from, to, Date.now());
+}
+
 const COLUMNS: Column<Voyage>[] = [
-    { key: "name", title: t("name"), width: "2fr", sortBy: one => one.metadata?.name ?? "", render: one => <Link to={`/voyages/${one.metadata?.namespace}/${one.metadata?.name}`}>{one.metadata?.name}</Link> },
+    { key: "makes", title: t("makes"), width: "1.5fr", sortBy: runTitle, render: one => <Link to={`/voyages/${one.metadata?.namespace}/${one.metadata?.name}`}>{runTitle(one)}</Link> },
     { key: "phase", title: t("phase"), sortBy: one => one.status?.phase ?? "", render: one => <StatusLabel word={one.status?.phase ?? "Pending"} /> },
-    { key: "makes", title: t("makes"), isOptional: true, sortBy: one => madeName(one), render: one => madeName(one) },
+    { key: "name", title: t("runName"), width: "1.5fr", isOptional: true, sortBy: one => one.metadata?.name ?? "", render: one => one.metadata?.name },
     { key: "template", title: t("template"), isOptional: true, sortBy: one => one.spec.template, render: one => shortRef(one.spec.template) },
     { key: "by", title: t("startedBy"), isOptional: true, sortBy: one => one.spec.requestedBy?.username ?? "", render: one => one.spec.requestedBy?.username },
     { key: "started", title: t("started"), width: "6rem", sortBy: one => one.metadata?.creationTimestamp ?? "", render: one => <Age of={one.metadata?.creationTimestamp} /> },
-    { key: "took", title: t("took"), width: "6rem", isOptional: true, render: one => duration(one.status?.startedAt, one.status?.endedAt, Date.now()) },
+    { key: "took", title: t("took"), width: "6rem", isOptional: true, render: one => durationOf(one) },
 ];
