@@ -10,6 +10,7 @@ import { AddressTabs, Facts, Tags } from "../pieces/parts";
 import { factsOf } from "./facts";
 import { MORE, type Shown } from "./kinds";
 import { conditionsOf, portsOf, standing } from "./model";
+import { Rules } from "./Rules";
 import { Endpoints } from "./Services";
 
 const RESOURCES = new Map([GATEWAYS, HTTP_ROUTES, ROUTES, AUTH_POLICIES, RATE_LIMIT_POLICIES, PLAN_POLICIES, API_PRODUCTS, API_KEYS, SERVICES, ...MORE].map(it => [it.plural, it as Resource]));
@@ -31,7 +32,7 @@ function Found(props: { resource: Resource; namespace: string; name: string }): 
     const { resource, namespace, name } = props;
     const found = useObject(resource, namespace, name);
     if (found.state === "absent") return <NotFound />;
-    if (!found.object) return found.error ? <Failed error={found.error} /> : <Loading />;
+    if (!found.object) return found.error ? <Failed isPage error={found.error} /> : <Loading isPage />;
     const object = found.object as Shown;
     const { kind } = resource;
     const groups = conditionsOf(object.status);
@@ -80,6 +81,7 @@ function Summary(props: { kind: string; object: Shown; groups: ReturnType<typeof
                 [t("namespace"), metadata?.namespace], ...factsOf(props.kind, props.object),
                 [t("created"), <Age key="age" of={metadata?.creationTimestamp} />], [t("labels"), <Tags key="labels" of={metadata?.labels} />],
             ]} />
+            <Rules kind={props.kind} object={props.object} />
             <h2>{t("conditions")}</h2>
             {props.groups.length === 0 && <Conditions conditions={undefined} />}
             {props.groups.map((group, at) => <section key={at} aria-label={group.of || t("conditions")}>{group.of && <h3>{group.of}</h3>}<Conditions conditions={group.conditions} /></section>)}

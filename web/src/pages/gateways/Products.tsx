@@ -9,17 +9,17 @@ import { type ReactNode, useState } from "react";
 import { Link } from "react-router";
 import { API_KEY_APPROVALS, API_KEY_REQUESTS, API_KEYS, API_PRODUCTS, type APIKey, type APIKeyApproval, type APIKeyRequest, type APIProduct, create, NAMESPACES, PLAN_POLICIES, remove, session, useAction, useList } from "../../api";
 import { t } from "../../text/gateways";
-import { Age, type Column, ConfirmByName, CopyButton, sh, StatusLabel, VirtualTable } from "../../widgets";
+import { Age, type Column, Confirm, ConfirmByName, CopyButton, sh, StatusLabel, VirtualTable } from "../../widgets";
 import { Facts, Live, type Looked, Problem, Unread } from "../pieces/parts";
 import { decided, isOfSystem, pathOf, standing } from "./model";
-import { grants, isWindow, type Plan } from "./usage";
+import { grantsText } from "./rules";
+import type { Plan } from "./usage";
 
 const shownName = (product: APIProduct): string => product.spec?.displayName ?? product.metadata?.name ?? "";
 
 /** What a plan grants, in words. */
 function granted(plan: Plan): string {
-    const limits = grants(plan).map(({ limit, window }) => (isWindow(window) ? t(window, { limit }) : t("inTime", { limit, time: window })));
-    return t("planLimits", { tier: plan.tier, limits: limits.join(", ") || t("unlimited") });
+    return t("planLimits", { tier: plan.tier, limits: grantsText(plan) });
 }
 
 function usePlans(product: APIProduct | undefined): { plans: string[]; told: Map<string, string>; looked: Looked } {
@@ -47,7 +47,7 @@ function Product(props: { product: APIProduct; onAsk: () => void }): ReactNode {
     const state = standing(product.status?.conditions, ["Ready"]);
     return (
         <section aria-label={shownName(product)} className="fw-stack">
-            <h2 className="fw-row-gap fw-wrap"><Link to={pathOf("APIProduct", product.metadata?.namespace, product.metadata?.name)}>{shownName(product)}</Link> <StatusLabel word={product.spec?.publishStatus} tone="purple" /> <StatusLabel word={state.word} tone={state.isGood ? "green" : "grey"} title={state.message} /></h2>
+            <h2 className="fw-row-gap fw-wrap"><Link to={pathOf("APIProduct", product.metadata?.namespace, product.metadata?.name)}>{shownName(product)}</Link> <StatusLabel isPlain word={product.spec?.publishStatus} tone="purple" /> <StatusLabel word={state.word} tone={state.isGood ? "green" : "grey"} title={state.message} /></h2>
             {product.spec?.description && <p className="fw-wrap">{product.spec.description}</p>}
             <Facts of={[[t("namespace"), product.metadata?.namespace], [t("target"), product.spec?.targetRef?.name], [t("approvalMode"), product.spec?.approvalMode], [t("plans"), [...told.values()].join("; ")]]} />
             <Unread of={[["PlanPolicy", looked]]} />
@@ -74,7 +74,7 @@ function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactN
             apiProductRef: { name: product.metadata?.name ?? "", namespace: product.metadata?.namespace }, planTier: plan,
             useCase: written.useCase ?? "", requestedBy: { userId: user.name, email: user.email || undefined },
         },
-    } as APIKey), t("told", { what: t("send"), name: shownName(product) }));
+    } as APIKey), t("keyRequested", { name: shownName(product) }));
     const submit = async (): Promise<void> => { if (isComplete && (await send.run())) props.onClose(); };
     const put = (change: typeof written): void => setWritten(before => ({ ...before, ...change }));
     return (
@@ -105,13 +105,16 @@ function RequestKey(props: { product: APIProduct; onClose: () => void }): ReactN
     );
 }
 
+const judge = (request: APIKeyRequest, approved: boolean): Promise<unknown> => create(API_KEY_APPROVALS, {
+    apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKeyApproval",
+    metadata: { name: request.metadata?.name, namespace: request.metadata?.namespace },
+    spec: { apiKeyRequestRef: { name: request.metadata?.name ?? "" }, approved, reviewedBy: session().user.name, reviewedAt: new Date().toISOString(), reason: approved ? "Approved" : "Rejected" },
+} as unknown as APIKeyApproval);
+
 export function Requests(): ReactNode {
     const found = useList(API_KEY_REQUESTS);
-    const answer = useAction((request: APIKeyRequest, approved: boolean) => create(API_KEY_APPROVALS, {
-        apiVersion: "devportal.kuadrant.io/v1alpha1", kind: "APIKeyApproval",
-        metadata: { name: request.metadata?.name, namespace: request.metadata?.namespace },
-        spec: { apiKeyRequestRef: { name: request.metadata?.name ?? "" }, approved, reviewedBy: session().user.name, reviewedAt: new Date().toISOString(), reason: approved ? "Approved" : "Rejected" },
-    } as unknown as APIKeyApproval), (request, approved) => t("told", { what: t(approved ? "approve" : "reject"), name: request.metadata?.name ?? "" }));
+    const [refused, setRefused] = useState<APIKeyRequest>();
+    const answer = useAction((request: APIKeyRequest) => judge(request, true), request => t("requestApproved", { name: request.metadata?.name ?? "" }));
     const waiting = found.items.filter(it => decided(it) === "Pending");
     const columns: Column<APIKeyRequest>[] = [
         { key: "product", title: t("product"), isOptional: true, render: it => it.spec?.apiProductRef.name },
@@ -122,8 +125,8 @@ export function Requests(): ReactNode {
             key: "actions", title: "", width: "10.5rem",
             render: it => (
                 <span className="fw-row-gap">
-                    <Button size="sm" isDisabled={answer.isRunning} onClick={() => void answer.run(it, true)}>{t("approve")}</Button>
-                    <Button size="sm" variant="secondary" isDisabled={answer.isRunning} onClick={() => void answer.run(it, false)}>{t("reject")}</Button>
+                    <Button size="sm" isDisabled={answer.isRunning} onClick={() => void answer.run(it)}>{t("approve")}</Button>
+                    <Button size="sm" variant="secondary" isDisabled={answer.isRunning} onClick={() => setRefused(it)}>{t("reject")}</Button>
                 </span>
             ),
         },
@@ -132,6 +135,11 @@ export function Requests(): ReactNode {
         <Live of={found}>
             <Problem error={answer.error} />
             {waiting.length === 0 ? <p className="fw-muted">{t("noRequests")}</p> : <VirtualTable label={t("requests")} rows={waiting} columns={columns} rowKey={it => it.metadata?.uid ?? ""} />}
+            {refused && (
+                <Confirm title={t("rejectTitle", { who: refused.spec?.requestedBy.userId ?? "" })} action={t("reject")} onClose={() => setRefused(undefined)} told={t("requestRejected", { name: refused.metadata?.name ?? "" })} onConfirm={() => judge(refused, false)}>
+                    <p className="fw-wrap">{t("rejectWhat", { who: refused.spec?.requestedBy.userId ?? "", product: refused.spec?.apiProductRef.name ?? "", plan: refused.spec?.planTier ?? "", use: refused.spec?.useCase ?? "" })}</p>
+                </Confirm>
+            )}
         </Live>
     );
 }
@@ -152,13 +160,13 @@ export function Keys(): ReactNode {
         { key: "plan", title: t("plan"), width: "5rem", isOptional: true, render: it => it.spec?.planTier },
         { key: "created", title: t("created"), width: "5rem", isOptional: true, render: it => <Age of={it.metadata?.creationTimestamp} /> },
         { key: "reveal", title: t("toSeeIt"), width: "2.5fr", isOptional: true, render: it => it.status?.secretRef?.name && <Reveal of={it} secret={it.status.secretRef.name} /> },
-        { key: "actions", title: "", width: "7rem", render: it => <Button size="sm" variant="danger" onClick={() => setGone(it)}>{t("revoke")}</Button> },
+        { key: "actions", title: "", width: "7rem", render: it => <Button size="sm" variant="link" isDanger onClick={() => setGone(it)}>{t("revoke")}</Button> },
     ];
     return (
         <Live of={found}>
             {found.items.length === 0 ? <p className="fw-muted">{t("noKeys")}</p> : <VirtualTable label={t("keys")} rows={found.items} columns={columns} rowKey={it => it.metadata?.uid ?? ""} rowHeight={52} />}
             {gone && (
-                <ConfirmByName title={t("revokeTitle", { name: gone.metadata?.name ?? "" })} name={gone.metadata?.name ?? ""} action={t("revoke")} onClose={() => setGone(undefined)} told={t("told", { what: t("revoke"), name: gone.metadata?.name ?? "" })} onConfirm={() => remove(API_KEYS, gone.metadata?.namespace, gone.metadata?.name ?? "")}>
+                <ConfirmByName title={t("revokeTitle", { name: gone.metadata?.name ?? "" })} name={gone.metadata?.name ?? ""} action={t("revoke")} onClose={() => setGone(undefined)} told={t("keyDeleted", { name: gone.metadata?.name ?? "" })} onConfirm={() => remove(API_KEYS, gone.metadata?.namespace, gone.metadata?.name ?? "")}>
                     <p>{t("revokeWhat", { name: gone.metadata?.name ?? "" })}</p>
                 </ConfirmByName>
             )}

@@ -36,7 +36,7 @@ function attached(route: Attached): Fact[] {
 
 const named = (route: HTTPRoute | GRPCRoute | TLSRoute): Fact[] => [[t("hosts"), route.spec?.hostnames?.join(", ")], ...attached(route)];
 
-const door = (route: RouteObject): Fact[] => [[t("hosts"), route.spec.host], [t("target"), <To key="to" of={route.spec.to} within={route} kind="Service" />]];
+const openShiftRoute = (route: RouteObject): Fact[] => [[t("hosts"), route.spec.host], [t("target"), <To key="to" of={route.spec.to} within={route} kind="Service" />]];
 
 const policy = (it: Policy | APIProduct): Fact[] => [[t("target"), it.spec?.targetRef && <To key="to" of={it.spec.targetRef} within={it} />]];
 
@@ -49,7 +49,7 @@ const key = (it: APIKey): Fact[] => [
 
 /** By kind; each is given objects of its kind alone. */
 const OF: Record<string, (object: never) => Fact[]> = {
-    Gateway: gateway, HTTPRoute: named, GRPCRoute: named, TLSRoute: named, TCPRoute: attached, Route: door,
+    Gateway: gateway, HTTPRoute: named, GRPCRoute: named, TLSRoute: named, TCPRoute: attached, Route: openShiftRoute,
     AuthPolicy: policy, RateLimitPolicy: policy, PlanPolicy: policy, TLSPolicy: policy, DNSPolicy: policy, APIProduct: product, APIKey: key,
 };
 
