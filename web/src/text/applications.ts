@@ -20,6 +20,8 @@ export const t = texts("applications", {
     summary: "Summary", diff: "Diff", live: "Live manifest", desired: "Desired manifest", events: "Events", history: "History and rollback", conditions: "Conditions", resources: "Resources",
     rollback: "Rollback", rollbackNote: "As long as auto-sync is on, it cannot be rolled back: what Git has would come back at once. Disable auto-sync first.", requiresPruning: "requires pruning", hook: "hook", noHistory: "Nothing was synced yet.",
     requested: "{what} requested: {name}",
+    terminateTitle: "Terminate the sync of {name}?", terminateWhat: "It stops where it is: what it has written stays, what it has not yet written is left out. The Application may be half old and half new until the next sync.",
+    statusPanel: "Status", appHealth: "App health", syncStatus: "Sync status", lastSync: "Last sync", ofTarget: "to {target}", author: "Author: {who}",
     approveTitle: "Approve deletions of {name}?", approveWhat: "What the guard holds back is deleted, and what is in it is lost:",
     rollbackTitle: "Roll {name} back?", rollbackWhat: "{name} becomes what it was at {revision}, synced {at}. What was changed since is undone in the cluster; Git stays as it is.",
     pruneTitle: "This cannot be undone", pruneWhat: "Prune deletes what Git no longer has:", pruneNone: "At the moment Git has everything that is there; another revision may not.",

@@ -4,17 +4,15 @@ import { Alert, AlertActionLink } from "@patternfly/react-core/dist/dynamic/comp
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { type ReactNode, useState } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router";
-import { APPLICATIONS, type Application, patch, remove, session, subresource, useAction, useAnswer, useObject } from "../../api";
+import { useNavigate, useParams, useSearchParams } from "react-router";
+import { APPLICATIONS, type Application, LIVE_MS, patch, remove, subresource, useAction, useAnswer, useObject } from "../../api";
 import type { Tree as Answer } from "../../api/rest/argo";
 import { t } from "../../text/applications";
-import { Age, CommandHint, Conditions, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why, YamlView } from "../../widgets";
-import { hostedRepository } from "../../widgets/address";
+import { Age, CommandHint, Conditions, Confirm, ConfirmByName, Events, Failed, Loading, NotFound, PageHeader, sh, Stale, StatusLabel, Why, YamlView } from "../../widgets";
 import { locale } from "../../text/t";
 import { AddressTabs, Facts, Problem } from "../pieces/parts";
-import { gitea } from "../repositories/gitea";
 import { AutoSync } from "./AutoSync";
-import { Marks } from "./List";
+import { Commit, StatusPanel } from "./StatusPanel";
 import { ObjectPanel } from "./ObjectPanel";
 import { Resources } from "./Resources";
 import { SyncDialog } from "./SyncDialog";
@@ -28,7 +26,7 @@ export function Details(): ReactNode {
     const { namespace = "", name = "" } = useParams();
     const found = useObject(APPLICATIONS, namespace, name);
     if (found.state === "absent") return <NotFound />;
-    if (!found.object) return found.error ? <Failed error={found.error} /> : <Loading />;
+    if (!found.object) return found.error ? <Failed isPage error={found.error} /> : <Loading isPage />;
     return <Shown app={found.object} namespace={namespace} name={name} />;
 }
 
@@ -36,15 +34,15 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
     const { app, namespace, name } = props;
     const navigate = useNavigate();
     const [params, setParams] = useSearchParams();
-    const [dialog, setDialog] = useState<"sync" | "delete" | "approve">();
-    // The tree is asked for again when the Application says that something of it has changed.
+    const [dialog, setDialog] = useState<"sync" | "delete" | "approve" | "terminate">();
+    // The tree is asked for again when the Application says that something of it has changed, and by the clock: what grew out of its objects
+    // changes without a word of the Application.
     const tree = useAnswer(`tree ${namespace}/${name} ${app.metadata.resourceVersion}`, signal =>
-        subresource<Answer>(APPLICATIONS, namespace, name, "tree", { signal }));
+        subresource<Answer>(APPLICATIONS, namespace, name, "tree", { signal }), LIVE_MS);
     const [kept, setKept] = useState<TreeNode[]>();
     if (tree.answer?.nodes && tree.answer.nodes !== kept) setKept(tree.answer.nodes);
     const nodes = withMissing(kept, app);
     const annotate = useAction((key: string, value: string) => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { [key]: value } } }), t("requested", { what: t("refresh"), name }));
-    const terminate = useAction(() => subresource(APPLICATIONS, namespace, name, "terminate", { method: "POST", body: {} }), t("requested", { what: t("terminate"), name }));
     const digest = waitingApproval(app);
     const isRunning = app.status?.operationState?.phase === "Running";
     const chosenId = params.get("object");
@@ -72,14 +70,15 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                     <Button onClick={() => setDialog("sync")}>{t("doSync")}</Button>
                     <Button variant="secondary" isLoading={annotate.isRunning} onClick={() => void annotate.run("argocd.argoproj.io/refresh", "normal")}>{t("refresh")}</Button>
                     <Button variant="secondary" onClick={() => void annotate.run("argocd.argoproj.io/refresh", "hard")}>{t("hardRefresh")}</Button>
-                    {isRunning && <Button variant="secondary" onClick={() => void terminate.run()}>{t("terminate")}</Button>}
-                    <Button variant="danger" onClick={() => setDialog("delete")}>{t("remove")}</Button>
+                    {isRunning && <Button variant="secondary" onClick={() => setDialog("terminate")}>{t("terminate")}</Button>}
+                    <Button variant="secondary" isDanger onClick={() => setDialog("delete")}>{t("remove")}</Button>
                 </>}
             >
-                <Marks app={app} />
+                <StatusPanel app={app} />
             </PageHeader>
             <PageSection className="fw-stack">
-                <Problem error={annotate.error ?? terminate.error ?? tree.error} />
+                <Problem error={annotate.error ?? (kept ? undefined : tree.error)} />
+                <Stale of={{ ...tree, answer: kept }} />
                 {digest && (
                     <Alert
                         variant="warning" isInline title={t("waits")}
@@ -105,6 +104,13 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
                     <p>{t("approveWhat")}</p>
                     <p className="fw-wrap">{app.status?.operationState?.message}</p>
                 </ConfirmByName>
+            )}
+            {dialog === "terminate" && (
+                <Confirm title={t("terminateTitle", { name })} action={t("terminate")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("terminate"), name })}
+                    onConfirm={() => subresource(APPLICATIONS, namespace, name, "terminate", { method: "POST", body: {} })}>
+                    <p>{t("terminateWhat")}</p>
+                    <p className="fw-wrap">{app.status?.operationState?.message}</p>
+                </Confirm>
             )}
             {dialog === "delete" && (
                 <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("remove"), name })}
@@ -148,18 +154,6 @@ function Summary(props: { app: Application }): ReactNode {
             <Conditions conditions={app.status?.conditions?.map(it => ({ ...it, status: "True" }))} />
         </>
     );
-}
-
-/** What was synced: of a repository that is hosted here also what its commit says. */
-function Commit(props: { address: string; revision: string }): ReactNode {
-    const { address, revision } = props;
-    const place = hostedRepository(address, session().gitUrl);
-    const [owner = "", name = ""] = place?.split("/").slice(2) ?? [];
-    const isKnown = place !== undefined && /^[0-9a-f]{40,64}$/.test(revision);
-    const found = useAnswer(`commit ${place} ${revision}`, signal => (isKnown ? gitea.commit(owner, name, revision, signal) : Promise.resolve(undefined)));
-    const short = <code>{revision.slice(0, 10)}</code>;
-    if (!isKnown) return short;
-    return <><Link to={`${place}/commits/${revision}`}>{short}</Link> <span className="fw-wrap">{found.answer?.commit.message.split("\n")[0]}</span></>;
 }
 
 function History(props: { app: Application }): ReactNode {

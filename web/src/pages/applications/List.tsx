@@ -87,7 +87,7 @@ function sourceOf(app: Application): string {
     return source ? [source.repoURL.replace(/^https?:\/\//, ""), source.path ?? source.chart].filter(Boolean).join(" ") : "-";
 }
 
-export function Marks(props: { app: Application }): ReactNode {
+function Marks(props: { app: Application }): ReactNode {
     return (
         <span className="fw-row-gap">
             <StatusLabel word={healthOf(props.app)} title={props.app.status?.health?.message} />

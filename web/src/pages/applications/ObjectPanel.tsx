@@ -3,11 +3,11 @@
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link } from "react-router";
-import { APPLICATIONS, type Application, clusterPath, json, subresource, useAnswer } from "../../api";
+import { APPLICATIONS, type Application, clusterPath, json, LIVE_MS, subresource, useAnswer } from "../../api";
 import type { ApplicationPlan } from "../../api/rest/portal";
 import { pageOf } from "../../links";
 import { t } from "../../text/applications";
-import { Age, CommandHint, Events, Failed, Loading, maskedTogether, sh, StatusLabel, toYaml, WhyOf, YamlView } from "../../widgets";
+import { Age, CommandHint, Events, Failed, Loading, maskedTogether, sh, Stale, StatusLabel, toYaml, WhyOf, YamlView } from "../../widgets";
 import { DiffView } from "../pieces/DiffView";
 import { AddressTabs, Facts } from "../pieces/parts";
 import { idOf, type TreeNode } from "./model";
@@ -60,10 +60,11 @@ export function ObjectPanel(props: { app: Application; node: TreeNode; onClose: 
 
 function LiveManifest(props: { node: TreeNode; version: string }): ReactNode {
     const { node } = props;
-    const found = useAnswer(`live ${node.kind} ${node.namespace} ${node.name} ${props.version}`, signal => read(node, signal));
-    if (found.error) return found.error.status === 404 ? <p>{t("notLive")}</p> : <Failed error={found.error} again={found.again} />;
+    const found = useAnswer(`live ${node.kind} ${node.namespace} ${node.name} ${props.version}`, signal => read(node, signal), LIVE_MS);
+    if (found.error?.status === 404) return <p>{t("notLive")}</p>;
+    if (found.answer === undefined && found.error) return <Failed error={found.error} again={found.again} />;
     if (!found.answer) return found.isLoading ? <Loading /> : <p>{t("notLive")}</p>;
-    return <YamlView value={found.answer} name={`${node.name}.yaml`} />;
+    return <><Stale of={found} /><YamlView value={found.answer} name={`${node.name}.yaml`} /></>;
 }
 
 function Diff(props: { app: Application; node: TreeNode }): ReactNode {
