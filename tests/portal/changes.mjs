@@ -1,6 +1,6 @@
 // Buttons that change things, clicked by a person; what became of it is asked with kubectl. Machines have a file of their own.
 
-import { Effects, ask, button, confirm, entry } from './effects.mjs';
+import { Effects, agree, ask, button, confirm, entry } from './effects.mjs';
 
 const GITOPS = 'openshift-gitops';
 const PULLS = '/api/gitea/v1/repos/root/shop/pulls';
@@ -27,6 +27,8 @@ async function applications(person, effects, report) {
         await open(name);
         await button(page, 'Sync').click();
         const dialog = page.getByRole('dialog');
+        await dialog.waitFor();
+        await person.check('sync dialog');
         const go = dialog.getByRole('button', { name: 'Sync', exact: true });
         if (prune) {
             await dialog.getByLabel(/^Prune/).check();
@@ -92,14 +94,23 @@ async function applications(person, effects, report) {
         if (await replicas('waiting') !== '1') throw new Error('an Application that nobody syncs followed, too');
         await person.check('merge', { axe: false });
     });
-    await report.step('a pull request is closed', async () => {
+    await report.step('a pull request is closed, opened again and closed', async () => {
         await person.open('/repositories/root/shop/pulls/1', 'More replicas');
         // Both have changed the same line meanwhile.
         await person.see('larger cannot be merged into main');
-        await button(page, 'Close pull request').click();
-        await person.see(page.getByText('Closed', { exact: true }));
-        const { body } = await ask(page, `${PULLS}/1`);
-        if (body.state !== 'closed' || body.merged) throw new Error(JSON.stringify(body));
+        const state = async () => (await ask(page, `${PULLS}/1`)).body;
+        const close = async () => {
+            await agree(page, button(page, 'Close pull request'), 'Close pull request', 'More replicas');
+            await person.see(page.getByText('Closed', { exact: true }));
+            const now = await state();
+            if (now.state !== 'closed' || now.merged) throw new Error(JSON.stringify(now));
+        };
+        await close();
+        await button(page, 'Reopen pull request').click();
+        await person.see(page.getByText('Open', { exact: true }));
+        if ((await state()).state !== 'open') throw new Error(JSON.stringify(await state()));
+        await close();
+        await person.check('closed');
     });
     await report.step('Rollback brings an older state back', async () => {
         await sync('waiting');
@@ -233,7 +244,8 @@ async function keys(person, effects, report) {
             const made = await effects.becomes('the key is asked for', () => effects.get('apikey', 'default', name));
             if (made.spec.useCase !== use || made.spec.planTier !== 'gold' || made.spec.requestedBy.userId !== 'root/admin') throw new Error(JSON.stringify(made.spec));
             await person.open('/gateways?tab=keys', use);
-            await button(entry(page, use), action).click();
+            if (action === 'Reject') await agree(page, button(entry(page, use), action), action, use);
+            else await button(entry(page, use), action).click();
             await effects.becomes(`it is ${type}`, () => condition(name, type));
             await entry(page, use).waitFor({ state: 'hidden' });
             await person.see(entry(page, `default/${name}`).getByText(type, { exact: true }));
@@ -259,6 +271,8 @@ async function workspaces(person, effects, report) {
         await effects.becomes('the workspace is ready', async () => (await effects.get('workspace.tenancy.kcp.io', '', 'passing'))?.status?.phase === 'Ready');
         await person.see(entry(page, 'passing').getByText('Ready', { exact: true }));
         await button(entry(page, 'passing'), 'Delete').click();
+        await person.see(page.getByRole('dialog').getByRole('region', { name: 'What is in it' }).getByText('none').first());
+        await person.check('delete workspace');
         await confirm(page, 'passing', 'Delete');
         await effects.gone('workspace.tenancy.kcp.io', '', 'passing');
         await entry(page, 'passing').waitFor({ state: 'hidden' });

@@ -65,6 +65,18 @@ export async function confirm(page, name, action) {
     await dialog.waitFor({ state: 'hidden', timeout: 20_000 });
 }
 
+/** Says yes in the dialog that asks once more, after it has been left once: whoever leaves it has done nothing. */
+export async function agree(page, opener, action, ...named) {
+    const dialog = page.getByRole('dialog');
+    await opener.click({ timeout: 30_000 });
+    await dialog.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await opener.click();
+    for (const name of named) await dialog.getByText(name).first().waitFor();
+    await dialog.getByRole('button', { name: action, exact: true }).click();
+    await dialog.waitFor({ state: 'hidden', timeout: 20_000 });
+}
+
 /** A button of the page by its whole name. */
 export function button(page, name) {
     return page.getByRole('button', { name, exact: true });

@@ -92,7 +92,7 @@ async function order(path) {
         await person.check('run');
         await page.getByRole('list', { name: 'Steps' }).evaluate(it => it.scrollIntoView());
         await film.frame('run', 'The run, step by step, each with its log');
-        await page.getByRole('heading', { name: /^virtual-machine-/ }).evaluate(it => it.scrollIntoView());
+        await page.getByRole('heading', { level: 1, name: NAME, exact: true }).evaluate(it => it.scrollIntoView());
         await film.frame('made', 'What came of it');
         return path.address;
     });
@@ -251,7 +251,7 @@ async function end(path) {
     await report.step('everything goes after the name of the run was typed', async () => {
         const name = path.run.split('/').pop();
         await person.open('/home', 'My latest runs');
-        await page.getByRole('link', { name, exact: true }).first().click();
+        await page.getByRole('link', { name: NAME, exact: true }).and(page.locator(`[href$="/${name}"]`)).first().click();
         await button(page, 'Decommission').click();
         const dialog = page.getByRole('dialog');
         await person.see(dialog.getByText(/repository/i));

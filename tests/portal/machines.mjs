@@ -1,6 +1,6 @@
 // Buttons of machines, clicked by a person, with machines that run.
 
-import { Effects, button, confirm } from './effects.mjs';
+import { Effects, agree, button, confirm } from './effects.mjs';
 
 const PLACE = 'herd';
 
@@ -31,7 +31,8 @@ async function bulk(person, effects, report) {
             ['Unpause', 'both go on', it => runs(it) && !isPaused(it)], ['Stop', 'both have stopped', it => !it],
         ]) {
             // Enabled as soon as the list shows that it is possible.
-            await button(actions, action).click({ timeout: 30_000 });
+            if (action === 'Stop') await agree(page, button(actions, action), 'Stop', ...herd.map(name => `${PLACE}/${name}`));
+            else await button(actions, action).click({ timeout: 30_000 });
             await effects.becomes(what, () => all(holds));
         }
         await person.check('bulk');
@@ -41,6 +42,7 @@ async function bulk(person, effects, report) {
         await page.getByLabel('Select all shown').check();
         await button(actions, 'Move to folder').click();
         const dialog = page.getByRole('dialog');
+        await person.check('folder dialog');
         await dialog.getByLabel('Folder').fill('not a folder');
         await person.see('at most 63');
         await dialog.getByLabel('Folder').fill('kept');
@@ -57,6 +59,8 @@ async function bulk(person, effects, report) {
         for (const name of herd) await page.getByLabel(`Select ${name}`).check();
         await button(actions, 'Delete').click();
         for (const name of herd) await person.see(page.getByRole('dialog').getByText(`${PLACE}/${name}`));
+        await person.see(page.getByRole('dialog').getByText('No disk is deleted with it.'));
+        await person.check('delete machines');
         await person.shot('delete-machines');
         await confirm(page, '2 machines', 'Delete');
         for (const name of herd) await effects.gone('vm', PLACE, name);

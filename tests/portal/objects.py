@@ -31,6 +31,13 @@ spec: {{type: service, lifecycle: production, owner: platform}}
 apiVersion: backstage.io/v1alpha1
 kind: Component
 metadata:
+  name: tools
+  tags: [go, toolkit]
+spec: {{type: library, lifecycle: production, owner: crew}}
+---
+apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata:
   name: hostile
   title: "{HOSTILE}"
 spec: {{type: library, lifecycle: experimental, owner: platform}}
@@ -116,6 +123,42 @@ def template():
             ],
         },
     }
+
+
+def questions():
+    """A golden path that asks with each of Backstage's fields, and a group that answers some of them."""
+    def text(title, field, **options):
+        return {"title": title, "type": "string", "ui:field": field, **({"ui:options": options} if options else {})}
+
+    def several(title, field, **options):
+        return text(title, field, **options) | {"type": "array", "items": {"type": "string"}}
+
+    return [
+        {"apiVersion": "fairway.dev/v1alpha1", "kind": "Group", "metadata": {"name": "crew"}, "spec": {"displayName": "Crew", "members": ["admin"]}},
+        {
+            "apiVersion": "scaffolder.backstage.io/v1beta3", "kind": "Template",
+            "metadata": {"name": "questions", "namespace": "default", "annotations": {"fairway.dev/title": "All questions", "fairway.dev/description": "Every field that a form can have."}},
+            "spec": {
+                "type": "notes", "owner": "platform",
+                "parameters": [
+                    {"title": "Entities", "required": ["name", "entity", "owned", "group"], "properties": {
+                        "name": text("Name", "EntityNamePicker"),
+                        "entity": text("Component", "EntityPicker", allowArbitraryValues=False, catalogFilter={"kind": "Component"}),
+                        "owned": text("Mine", "OwnedEntityPicker", defaultKind="Component", catalogFilter={"kind": "Component", "metadata.tags": {"exists": True}}),
+                        "several": several("Several", "MultiEntityPicker", defaultKind="Component", catalogFilter={"kind": "Component"}),
+                        "tags": several("Tags", "EntityTagsPicker"),
+                        "group": text("My group", "MyGroupsPicker"),
+                    }},
+                    {"title": "Repository", "required": ["repoUrl", "branch"], "properties": {
+                        "repoUrl": text("Repository", "RepoUrlPicker", allowedOwners=["root", "acme"]),
+                        "branch": text("Branch", "RepoBranchPicker"),
+                    }},
+                    {"title": "Secrets", "required": ["token"], "properties": {"token": text("Token", "Secret"), "note": {"title": "Note", "type": "string"}}},
+                ],
+                "steps": [{"id": "say", "name": "Say", "action": "debug:log", "input": {"message": "${{ parameters.entity }}"}}],
+            },
+        },
+    ]
 
 
 def gateway(port):

@@ -4,7 +4,7 @@
     run.py --fairway BINARY --film docs            # the golden path alone, and its pictures into the documentation
     run.py --fairway BINARY --report bench/results # what pages cost, as a report
 
-Parts are types, pages, using, long, hostile, refusals, budget, changes, runs, large, machines and golden. Chromium and its driver come with
+Parts are types, entrance, pages, using, forms, long, hostile, refusals, budget, changes, runs, large, machines and golden. Chromium and its driver come with
 `scripts/tools.sh chromium portal`. Screenshots are kept in --screens (default: target/portal).
 """
 
@@ -126,7 +126,7 @@ def stage(options, world, git, port):
         root.apply(manifests.machine("guest", "team", user_data=manifests.user_data("guest")))
         root.namespace("herd")
         root.apply(manifests.machine("worker", "herd", strategy="Halted", user_data=manifests.user_data("worker"), instance={"terminationGracePeriodSeconds": 5}), *objects.herd())
-    root.apply(*objects.gateway(port), objects.template())
+    root.apply(*objects.gateway(port), objects.template(), *objects.questions())
     for name in ["acme", MANY]:
         root.fairway("workspace", "create", name)
     many(world)

@@ -1,6 +1,6 @@
 // Runs of golden paths that do not go well: one fails and is tried again, one is cancelled half-way. What was made is taken back both times.
 
-import { Effects, button } from './effects.mjs';
+import { Effects, button, confirm } from './effects.mjs';
 
 const ELSEWHERE = 'elsewhere';
 
@@ -55,7 +55,7 @@ async function failed(person, effects, report) {
     });
     await report.step('it waits at home for somebody', async () => {
         await person.open('/home');
-        await person.see(page.getByRole('link', { name, exact: true }));
+        await person.see(page.getByRole('link', { name: 'to-retry', exact: true }));
         await person.open(`/voyages/default/${name}`, 'Failed');
     });
     await report.step('Retry goes the whole way as soon as nothing stands in it', async () => {
@@ -88,6 +88,9 @@ async function cancelled(person, effects, report) {
     });
     await report.step('Cancel run ends it, and what it had made goes', async () => {
         await button(page, 'Cancel run').click();
+        await person.see(page.getByRole('dialog').getByText(/configmap.*to-cancel/i));
+        await person.check('cancel dialog');
+        await confirm(page, name, 'Cancel run');
         await person.see(page.getByText('Cancelled', { exact: true }), 60_000);
         await effects.gone('configmap', 'team', 'to-cancel');
         if (await effects.get('configmap', ELSEWHERE, 'to-cancel')) throw new Error('a step after the cancelled one was taken');
@@ -99,6 +102,7 @@ async function cancelled(person, effects, report) {
         await button(page, 'Retry').click();
         await person.see(step(page, 'Wait', 'running'), 60_000);
         await button(page, 'Cancel run').click();
+        await confirm(page, name, 'Cancel run');
         await effects.becomes('it is cancelled', async () => (await effects.get('voyage', 'default', name)).status.phase === 'Cancelled');
         await effects.gone('configmap', 'team', 'to-cancel');
         await person.check('cancelled again', { axe: false });

@@ -1,4 +1,4 @@
-// Asks for the name of what is destroyed, and says what goes with it.
+// Asks before something is done that hurts: says what it is done to. What cannot be brought back has to be typed by its name.
 
 import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { Form, FormGroup } from "@patternfly/react-core/dist/dynamic/components/Form";
@@ -11,8 +11,8 @@ import { Problem } from "./Problem";
 
 interface Props {
     title: string;
-    /** The name that has to be typed. */
-    name: string;
+    /** The name that has to be typed; without one a click is enough. */
+    name?: string;
     /** What is destroyed. */
     children: ReactNode;
     action: string;
@@ -22,32 +22,41 @@ interface Props {
     onClose: () => void;
 }
 
-export function ConfirmByName({ title, name, children, action, onConfirm, onClose, told }: Props) {
+/** What destroys something. */
+export function ConfirmByName(props: Props & { name: string }) {
+    return <Confirm {...props} />;
+}
+
+/** What can be done again the other way round, and is not meant to happen by a slip of the hand. */
+export function Confirm({ title, name, children, action, onConfirm, onClose, told }: Props) {
     const [typed, setTyped] = useState("");
     const { run, isRunning, error } = useAction(onConfirm, told);
     const id = useId();
+    const isSure = name === undefined || typed === name;
     const confirm = async (): Promise<void> => {
-        if (typed === name && (await run())) onClose();
+        if (isSure && (await run())) onClose();
     };
     return (
         <Modal isOpen variant="small" onClose={onClose} aria-labelledby={`${id}-title`} aria-describedby={`${id}-body`}>
             <ModalHeader title={title} titleIconVariant="warning" labelId={`${id}-title`} />
             <ModalBody id={`${id}-body`}>
                 {children}
-                <Form
-                    onSubmit={event => {
-                        event.preventDefault();
-                        void confirm();
-                    }}
-                >
-                    <FormGroup label={t("confirmType", { name })} fieldId={id}>
-                        <TextInput id={id} value={typed} onChange={(_, value) => setTyped(value)} autoComplete="off" />
-                    </FormGroup>
-                </Form>
+                {name !== undefined && (
+                    <Form
+                        onSubmit={event => {
+                            event.preventDefault();
+                            void confirm();
+                        }}
+                    >
+                        <FormGroup label={t("confirmType", { name })} fieldId={id}>
+                            <TextInput id={id} value={typed} onChange={(_, value) => setTyped(value)} autoComplete="off" />
+                        </FormGroup>
+                    </Form>
+                )}
                 <Problem error={error} />
             </ModalBody>
             <ModalFooter>
-                <Button variant="danger" isDisabled={typed !== name || isRunning} isLoading={isRunning} onClick={() => void confirm()}>
+                <Button variant="danger" isDisabled={!isSure || isRunning} isLoading={isRunning} onClick={() => void confirm()}>
                     {action}
                 </Button>
                 <Button variant="link" onClick={onClose}>{t("cancel")}</Button>

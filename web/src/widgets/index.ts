@@ -7,7 +7,7 @@ export { sh, shellWord } from "./command";
 export { Answered, Stale } from "./Answered";
 export { CommandHint } from "./CommandHint";
 export { type Condition, Conditions } from "./Conditions";
-export { ConfirmByName } from "./ConfirmByName";
+export { Confirm, ConfirmByName } from "./ConfirmByName";
 export { CopyButton } from "./CopyButton";
 export { Events } from "./Events";
 export { PageHeader } from "./PageHeader";

@@ -5,7 +5,7 @@ import { Button } from "@patternfly/react-core/dist/dynamic/components/Button";
 import { PageSection } from "@patternfly/react-core/dist/dynamic/components/Page";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { useAction, useObject, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, type VirtualMachineInstance } from "../../api";
+import { APPLICATIONS, useAction, useList, useObject, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine, type VirtualMachineInstance } from "../../api";
 import { t } from "../../text/machines";
 import { Age, CommandHint, Conditions, Events, Failed, Loading, NotFound, PageHeader, sh, StatusLabel, Why } from "../../widgets";
 import { AddressTabs, Facts, type Looked, Problem, Tags, Unread } from "../pieces/parts";
@@ -25,7 +25,7 @@ export function Details(): ReactNode {
     const found = useObject(VIRTUAL_MACHINES, namespace, name);
     const instance = useObject(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (found.state === "absent") return <NotFound />;
-    if (!found.object) return found.error ? <Failed error={found.error} /> : <Loading />;
+    if (!found.object) return found.error ? <Failed isPage error={found.error} /> : <Loading isPage />;
     return <Shown machine={found.object} instance={instance.object} looked={instance} namespace={namespace} name={name} />;
 }
 
@@ -45,13 +45,13 @@ function Shown(props: Props): ReactNode {
                 title={name} above={[{ to: "/machines", label: t("title") }, { to: `/machines?namespace=${namespace}`, label: namespace }]} here={name}
                 actions={<>
                     {possible(status).map(action => <Button key={action} variant="secondary" isDisabled={doing.isRunning} onClick={() => void doing.run(action)}>{t(action)}</Button>)}
-                    <Button variant="danger" onClick={() => setDeleting(true)}>{t("remove")}</Button>
+                    <Button variant="secondary" isDanger onClick={() => setDeleting(true)}>{t("remove")}</Button>
                 </>}
             >
                 <StatusLabel word={status} />
             </PageHeader>
             <PageSection className="fw-stack">
-                {application && <Alert isInline isPlain variant="info" title={t("declared", { application })}><Link to={`/applications?text=${encodeURIComponent(application)}`}>{t("toApplication")}</Link></Alert>}
+                {application && <Alert isInline isPlain variant="info" title={t("declared", { application })}><ToApplication name={application} /></Alert>}
                 <Problem error={doing.error} />
                 <Unread of={[[t("instances"), props.looked]]} />
                 <MigrationNow namespace={namespace} name={name} />
@@ -72,6 +72,14 @@ function Shown(props: Props): ReactNode {
             {isDeleting && <DeleteMachines machines={[machine]} onClose={() => setDeleting(false)} onDone={() => void navigate("/machines")} />}
         </>
     );
+}
+
+/** The mark on a machine may leave out where its Application is; as long as there is one of that name, it is that one. */
+function ToApplication(props: { name: string }): ReactNode {
+    const { items } = useList(APPLICATIONS, { fieldSelector: `metadata.name=${props.name}` });
+    const [only, another] = items;
+    const to = only && !another ? `/applications/${only.metadata.namespace}/${props.name}` : `/applications?text=${encodeURIComponent(props.name)}`;
+    return <Link to={to}>{t("toApplication")}</Link>;
 }
 
 /** Of an instance that could not be looked at nobody knows whether it runs; why it could not is said above. */

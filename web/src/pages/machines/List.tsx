@@ -10,12 +10,12 @@ import { type ReactNode, useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAction, useList, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type VirtualMachine } from "../../api";
 import { counted, t } from "../../text/machines";
-import { Age, type Column, CommandHint, ConfirmByName, Empty, NoMatch, PageHeader, sorted as inOrder, StatusLabel, VirtualTable } from "../../widgets";
+import { Age, type Column, CommandHint, Confirm, ConfirmByName, Empty, NoMatch, PageHeader, sorted as inOrder, StatusLabel, VirtualTable } from "../../widgets";
 import { Live, Problem, Unread } from "../pieces/parts";
 import { act, destroy, type Place, withEach } from "./act";
 import { Branches } from "./Branches";
 import { FolderDialog } from "./FolderDialog";
-import { type Action, addressOf, applicationsOf, folderOf, possible, statusOf } from "./model";
+import { type Action, addressOf, applicationsOf, disksOf, folderOf, INTERRUPTING, possible, statusOf } from "./model";
 
 const keyOf = (machine: VirtualMachine): string => `${machine.metadata?.namespace}/${machine.metadata?.name}`;
 const placeOf = (machine: VirtualMachine): Place => ({ namespace: machine.metadata?.namespace ?? "", name: machine.metadata?.name ?? "" });
@@ -29,6 +29,7 @@ export function List(): ReactNode {
     const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
     const [isDeleting, setDeleting] = useState(false);
     const [isMoving, setMoving] = useState(false);
+    const [asked, setAsked] = useState<{ action: Action; places: Place[] }>();
     const [namespace, folder, text, status] = ["namespace", "folder", "text", "status"].map(key => params.get(key) ?? "") as [string, string, string, string];
     const bulk = useAction((action: Action, places: Place[]) => withEach(places, place => act(action, place.namespace, place.name)), (action, places) => t("requested", { action: t(action), name: namesOf(places) }));
     const change = (changes: Record<string, string>): void => setParams(before => {
@@ -84,10 +85,10 @@ export function List(): ReactNode {
                                 <div className="fw-row-gap" role="group" aria-label={t("actions")}>
                                     {BULK.map(action => {
                                         const able = picked.filter(machine => possible(statusOf(machine)).includes(action)).map(placeOf);
-                                        return <Button key={action} size="sm" variant="secondary" isDisabled={able.length === 0 || bulk.isRunning} onClick={() => void bulk.run(action, able)}>{t(action)}</Button>;
+                                        return <Button key={action} size="sm" variant="secondary" isDisabled={able.length === 0 || bulk.isRunning} onClick={() => (INTERRUPTING.includes(action) ? setAsked({ action, places: able }) : void bulk.run(action, able))}>{t(action)}</Button>;
                                     })}
                                     <Button size="sm" variant="secondary" isDisabled={picked.length === 0} onClick={() => setMoving(true)}>{t("moveToFolder")}</Button>
-                                    <Button size="sm" variant="danger" isDisabled={picked.length === 0} onClick={() => setDeleting(true)}>{t("remove")}</Button>
+                                    <Button size="sm" variant="secondary" isDanger isDisabled={picked.length === 0} onClick={() => setDeleting(true)}>{t("remove")}</Button>
                                     {picked.length > 0 && <span className="fw-muted">{t("chosen", { n: picked.length })}</span>}
                                 </div>
                                 <Declared machines={picked} />
@@ -98,6 +99,14 @@ export function List(): ReactNode {
                 </Live>
                 <CommandHint commands={["kubectl get vm -A", "fairway vm start NAME -n NAMESPACE"]} />
             </PageSection>
+            {asked && (
+                <Confirm title={t("interruptTitle", { action: t(asked.action), name: namesOf(asked.places) })} action={t(asked.action)} onClose={() => setAsked(undefined)} told={t("requested", { action: t(asked.action), name: namesOf(asked.places) })}
+                    onConfirm={() => withEach(asked.places, place => act(asked.action, place.namespace, place.name))}>
+                    <p>{t("interruptWhat")}</p>
+                    <ul className="fw-long-list" tabIndex={0} aria-label={t("interruptWhat")}>{asked.places.map(place => <li key={`${place.namespace}/${place.name}`} className="fw-wrap">{place.namespace}/{place.name}</li>)}</ul>
+                    <Declared machines={picked} />
+                </Confirm>
+            )}
             {isMoving && <FolderDialog machines={picked} known={folders} onClose={() => setMoving(false)} onDone={() => { setMoving(false); setChosen(new Set()); }} />}
             {isDeleting && <DeleteMachines machines={picked} onClose={() => { setDeleting(false); setChosen(new Set()); }} />}
         </>
@@ -111,6 +120,17 @@ function Declared(props: { machines: VirtualMachine[] }): ReactNode {
     return <Alert isInline isPlain variant="info" title={t("declaredSome", { applications: applications.join(", ") })} />;
 }
 
+/** What is on them is lost for good; what is left over is named, too, as it goes on taking room. */
+function DisksOf(props: { machine: VirtualMachine }): ReactNode {
+    const { lost, kept } = disksOf(props.machine);
+    return (
+        <div className="fw-muted">
+            <div>{lost.length === 0 ? t("disksNone") : t("disksLost", { names: lost.join(", ") })}</div>
+            {kept.length > 0 && <div>{t("disksKept", { names: kept.join(", ") })}</div>}
+        </div>
+    );
+}
+
 export function DeleteMachines(props: { machines: VirtualMachine[]; onClose: () => void; onDone?: () => void }): ReactNode {
     const places = props.machines.map(placeOf);
     const name = namesOf(places);
@@ -118,7 +138,7 @@ export function DeleteMachines(props: { machines: VirtualMachine[]; onClose: () 
         <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose} told={t("requested", { action: t("remove"), name })}
             onConfirm={async () => { await withEach(places, place => destroy(place.namespace, place.name)); props.onDone?.(); }}>
             <p>{t("deleteWhat")}</p>
-            <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{places.map(place => <li key={`${place.namespace}/${place.name}`}>{place.namespace}/{place.name}</li>)}</ul>
+            <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{props.machines.map(machine => <li key={keyOf(machine)} className="fw-wrap">{keyOf(machine)}<DisksOf machine={machine} /></li>)}</ul>
             <Declared machines={props.machines} />
         </ConfirmByName>
     );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { VirtualMachine } from "../../api";
-import { applicationOf, applicationsOf, branches, FOLDER, isFolder, possible, sizeOf } from "./model";
+import { applicationOf, applicationsOf, branches, disksOf, FOLDER, isFolder, possible, sizeOf } from "./model";
 
 const machine = (namespace: string, name: string, folder?: string, domain: unknown = {}): VirtualMachine => ({
     metadata: { namespace, name, labels: folder ? { [FOLDER]: folder } : undefined },
@@ -26,6 +26,18 @@ it.each([[{ cpu: { cores: 2, sockets: 2 }, memory: { guest: "1Gi" } }, { cpu: "4
 
 it.each([["web", true], ["web.1_a-B", true], ["", false], ["-web", false], ["a b", false], ["a/b", false], ["x".repeat(63), true], ["x".repeat(64), false]])("%s can be a folder: %s", (name, is) => {
     expect(isFolder(name)).toBe(is);
+});
+
+describe("when a machine is deleted", () => {
+    const template = (name: string, spec: unknown) => ({ metadata: { name }, spec });
+    const volume = (name: string, what: object) => ({ name, ...what });
+    it.each([
+        ["its own disks go, with their sizes", [template("web-disk", { storage: { resources: { requests: { storage: "10Gi" } } } }), template("old", { pvc: { resources: { requests: { storage: 1024 } } } }), template("odd", {})], [volume("root", { dataVolume: { name: "web-disk" } })], { lost: ["web-disk 10Gi", "old 1024", "odd"], kept: [] }],
+        ["disks of others stay, each named once", [], [volume("a", { persistentVolumeClaim: { claimName: "data" } }), volume("b", { dataVolume: { name: "shared" } }), volume("c", { dataVolume: { name: "data" } })], { lost: [], kept: ["data", "shared"] }],
+        ["what has no disk has none to lose", undefined, [volume("a", { containerDisk: { image: "x" } }), volume("b", { cloudInitNoCloud: {} })], { lost: [], kept: [] }],
+    ])("%s", (_why, dataVolumeTemplates, volumes, expected) => {
+        expect(disksOf({ spec: { dataVolumeTemplates, template: { spec: { domain: {}, volumes } } } } as unknown as VirtualMachine)).toEqual(expected);
+    });
 });
 
 describe("the Application of a machine", () => {

@@ -50,6 +50,24 @@ export function addressOf(instance: VirtualMachineInstance | undefined): string 
     return instance?.status?.interfaces?.find(it => it.ipAddress)?.ipAddress ?? "";
 }
 
+export interface Disks { lost: string[]; kept: string[] }
+
+/** What becomes of a machine's disks when it is deleted: those of its own templates go with it, what it only refers to stays. */
+export function disksOf(machine: VirtualMachine): Disks {
+    const sizes = new Map((machine.spec?.dataVolumeTemplates ?? []).map(it => [String(it?.metadata?.name ?? ""), sizeOfDisk(it?.spec)]));
+    const used = (machine.spec?.template?.spec?.volumes ?? []).flatMap(it => [it.dataVolume?.name, it.persistentVolumeClaim?.claimName]).filter((it): it is string => Boolean(it));
+    return { lost: [...sizes].map(named => named.filter(Boolean).join(" ")), kept: [...new Set(used.filter(name => !sizes.has(name)))] };
+}
+
+function sizeOfDisk(spec: unknown): string {
+    const { storage, pvc } = (spec ?? {}) as Record<"storage" | "pvc", { resources?: { requests?: { storage?: unknown } } } | undefined>;
+    const size = storage?.resources?.requests?.storage ?? pvc?.resources?.requests?.storage;
+    return typeof size === "string" || typeof size === "number" ? String(size) : "";
+}
+
+/** Actions that take something away from whoever uses the machine. */
+export const INTERRUPTING: readonly Action[] = ["stop", "restart"];
+
 /** CPU and memory as they are declared. */
 export function sizeOf(machine: VirtualMachine): { cpu: string; memory: string } {
     const domain = machine.spec?.template?.spec?.domain;

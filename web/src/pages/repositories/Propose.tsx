@@ -22,7 +22,7 @@ export function Propose(props: Props): ReactNode {
     const send = useAction(async () => {
         const made = await gitea.propose(owner, name, { title: written.title, body: written.body, head, base });
         void navigate(`/repositories/${owner}/${name}/pulls/${made.number}`);
-    }, t("told", { what: t("propose"), name: written.title }));
+    }, t("pullCreated", { name: written.title }));
     // There is nothing to bring in while there is one branch.
     if (others.length === 0) return null;
     return (

@@ -7,7 +7,7 @@ import { useParams } from "react-router";
 import { LIVE_MS, useAction, useAnswer } from "../../api";
 import type { Pull } from "../../api/rest/gitea";
 import { t } from "../../text/repositories";
-import { Age, Answered, CommandHint, ConfirmByName, Failed, Loading, PageHeader, sh, Stale, StatusLabel, type Tone } from "../../widgets";
+import { Age, Answered, CommandHint, Confirm, ConfirmByName, Failed, Loading, PageHeader, sh, Stale, StatusLabel, type Tone } from "../../widgets";
 import { AddressTabs, Problem } from "../pieces/parts";
 import { gitea, patchOf } from "./gitea";
 import { Patch } from "./Patch";
@@ -18,9 +18,10 @@ export function PullRequest(): ReactNode {
     const { owner = "", name = "", number: text = "" } = useParams();
     const number = Number(text);
     const found = useAnswer(`pull ${owner}/${name} ${number}`, signal => gitea.pull(owner, name, number, signal), LIVE_MS);
-    const [how, setHow] = useState<string>();
-    const close = useAction(async () => { await gitea.close(owner, name, number); found.again(); }, t("told", { what: t("close"), name: `#${number}` }));
-    if (!found.answer) return found.error ? <Failed error={found.error} again={found.again} /> : <Loading />;
+    const [how, setHow] = useState<"merge" | "squash" | "rebase">();
+    const [isClosing, setClosing] = useState(false);
+    const reopen = useAction(async () => { await gitea.turn(owner, name, number, "open"); found.again(); }, t("reopened", { name: `#${number}` }));
+    if (!found.answer) return found.error ? <Failed isPage error={found.error} again={found.again} /> : <Loading isPage />;
     const pull = found.answer;
     const isOpen = pull.state === "open" && !pull.merged;
     return (
@@ -31,14 +32,14 @@ export function PullRequest(): ReactNode {
                     <Button onClick={() => setHow("merge")}>{t("merge")}</Button>
                     <Button variant="secondary" onClick={() => setHow("squash")}>{t("squash")}</Button>
                     <Button variant="secondary" onClick={() => setHow("rebase")}>{t("rebase")}</Button>
-                    <Button variant="link" isDisabled={close.isRunning} onClick={() => void close.run()}>{t("close")}</Button>
-                </>}
+                    <Button variant="link" onClick={() => setClosing(true)}>{t("close")}</Button>
+                </> || !pull.merged && <Button variant="secondary" isDisabled={reopen.isRunning} onClick={() => void reopen.run()}>{t("reopen")}</Button>}
             >
                 <span className="fw-row-gap"><PullState of={pull} /> <span className="fw-muted">{t("into", { head: pull.head.ref, base: pull.base.ref })} {pull.user?.login && t("by", { who: pull.user.login })} <Age of={pull.created_at} /></span></span>
             </PageHeader>
             <PageSection className="fw-stack">
                 <Stale of={found} />
-                <Problem error={close.error} />
+                <Problem error={reopen.error} />
                 {pull.body && <p className="fw-wrap">{pull.body}</p>}
                 <Checks owner={owner} name={name} sha={pull.head.sha} />
                 <AddressTabs label={pull.title} tabs={[
@@ -49,9 +50,15 @@ export function PullRequest(): ReactNode {
                 <CommandHint commands={[sh`fairway app plan --repo ${owner}/${name} --pull ${number}`]} />
             </PageSection>
             {how && (
-                <ConfirmByName title={t("mergeTitle", { base: pull.base.ref })} name={pull.base.ref} action={t("merge")} onClose={() => setHow(undefined)} told={t("told", { what: t("merged"), name: `#${number}` })} onConfirm={async () => { await gitea.merge(owner, name, number, how); found.again(); }}>
-                    <p>{t("mergeWhat", { title: pull.title, base: pull.base.ref })}</p>
+                <ConfirmByName title={t(`${how}Title`, { base: pull.base.ref })} name={pull.base.ref} action={t(how)} onClose={() => setHow(undefined)} told={t("pullMerged", { name: `#${number}` })} onConfirm={async () => { await gitea.merge(owner, name, number, how); found.again(); }}>
+                    <p className="fw-wrap">{t("mergeWhat", { title: pull.title, base: pull.base.ref })}</p>
+                    {how !== "merge" && <p>{t(`${how}What`)}</p>}
                 </ConfirmByName>
+            )}
+            {isClosing && (
+                <Confirm title={t("closeTitle", { name: `#${number}` })} action={t("close")} onClose={() => setClosing(false)} told={t("pullClosed", { name: `#${number}` })} onConfirm={async () => { await gitea.turn(owner, name, number, "closed"); found.again(); }}>
+                    <p className="fw-wrap">{t("closeWhat", { title: pull.title, head: pull.head.ref })}</p>
+                </Confirm>
             )}
         </>
     );

@@ -48,7 +48,8 @@ export const gitea = {
     statuses: (owner: string, name: string, sha: string, signal: AbortSignal) => json<Status[]>(repoPath(owner, name, `/commits/${sha}/statuses`), { signal }),
     propose: (owner: string, name: string, body: { title: string; head: string; base: string; body: string }) => json<Pull>(repoPath(owner, name, "/pulls"), { method: "POST", body }),
     merge: (owner: string, name: string, number: number, how: string) => json<unknown>(repoPath(owner, name, `/pulls/${number}/merge`), { method: "POST", body: { Do: how } }),
-    close: (owner: string, name: string, number: number) => json<unknown>(repoPath(owner, name, `/pulls/${number}`), { method: "PATCH", body: { state: "closed" } }),
+    /** Closes a pull request, or opens it again. */
+    turn: (owner: string, name: string, number: number, state: "open" | "closed") => json<unknown>(repoPath(owner, name, `/pulls/${number}`), { method: "PATCH", body: { state } }),
 };
 
 /** A difference as text, at most this much of it. */

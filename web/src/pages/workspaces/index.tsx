@@ -11,6 +11,7 @@ import { t } from "../../text/workspaces";
 import { Age, type Column, CommandHint, ConfirmByName, PageHeader, SafeLink, StatusLabel, VirtualTable } from "../../widgets";
 import "../pieces/pieces.css";
 import { AddressTabs, Live, Problem, Unread } from "../pieces/parts";
+import { Contents } from "./Contents";
 import { type Member, membersOf, subjectName } from "./members";
 
 const ROLES = [["view", "view"], ["edit", "edit"], ["admin", "admin"], ["cluster-admin", "clusterAdmin"]] as const;
@@ -36,14 +37,14 @@ function Below(props: { path: string }): ReactNode {
     const making = useAction(async () => {
         await create(WORKSPACES, { apiVersion: "tenancy.kcp.io/v1alpha1", kind: "Workspace", metadata: { name }, spec: { type: { name: type, path: "root" } } } as Workspace);
         setName("");
-    }, t("told", { what: t("create"), name }));
+    }, t("workspaceCreated", { name }));
     const sorted = useMemo(() => [...found.items].sort((a, b) => (a.metadata?.name ?? "").localeCompare(b.metadata?.name ?? "")), [found.items]);
     const columns: Column<Workspace>[] = [
         { key: "name", title: t("name"), width: "2fr", render: it => <SafeLink to={pathIn(`${props.path}:${it.metadata?.name}`, "/workspaces")}>{it.metadata?.name}</SafeLink> },
         { key: "status", title: t("status"), width: "8rem", render: it => <StatusLabel word={it.status?.phase} /> },
         { key: "type", title: t("type"), isOptional: true, render: it => it.spec?.type?.name },
         { key: "created", title: t("created"), width: "6rem", isOptional: true, render: it => <Age of={it.metadata?.creationTimestamp} /> },
-        { key: "actions", title: "", width: "6rem", render: it => <Button size="sm" variant="danger" onClick={() => setGone(it.metadata?.name)}>{t("remove")}</Button> },
+        { key: "actions", title: "", width: "6rem", render: it => <Button size="sm" variant="link" isDanger onClick={() => setGone(it.metadata?.name)}>{t("remove")}</Button> },
     ];
     return (
         <>
@@ -60,8 +61,9 @@ function Below(props: { path: string }): ReactNode {
             </Form>
             <Problem error={making.error} />
             {gone && (
-                <ConfirmByName title={t("removeTitle", { name: gone })} name={gone} action={t("remove")} onClose={() => setGone(undefined)} told={t("told", { what: t("remove"), name: gone })} onConfirm={() => remove(WORKSPACES, undefined, gone)}>
+                <ConfirmByName title={t("removeTitle", { name: gone })} name={gone} action={t("remove")} onClose={() => setGone(undefined)} told={t("workspaceDeleted", { name: gone })} onConfirm={() => remove(WORKSPACES, undefined, gone)}>
                     <p>{t("removeWhat", { path: `${props.path}:${gone}` })}</p>
+                    <Contents of={`${props.path}:${gone}`} />
                 </ConfirmByName>
             )}
         </>
@@ -103,14 +105,14 @@ function Members(): ReactNode {
             subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: written.kind, name: written.name }],
         } as ClusterRoleBinding);
         setWritten(before => ({ ...before, name: "" }));
-    }, t("told", { what: t("add"), name: written.name }));
+    }, t("memberAdded", { name: written.name }));
     const rows = useMemo(() => membersOf([...found.items, ...within.items]), [found.items, within.items]);
     const columns: Column<Member>[] = [
         { key: "who", title: t("name"), width: "2fr", render: row => row.who },
         { key: "kind", title: t("kind"), width: "8rem", isOptional: true, render: row => row.kind },
         { key: "role", title: t("role"), width: "10rem", render: row => <StatusLabel word={row.role} tone="purple" /> },
         { key: "where", title: t("where"), width: "2fr", isOptional: true, render: row => (row.namespace ? t("inNamespace", { namespace: row.namespace }) : t("everywhere")) },
-        { key: "actions", title: "", width: "7rem", render: row => <Button size="sm" variant="danger" onClick={() => setGone(row)}>{t("removeMember")}</Button> },
+        { key: "actions", title: "", width: "7rem", render: row => <Button size="sm" variant="link" isDanger onClick={() => setGone(row)}>{t("removeMember")}</Button> },
     ];
     return (
         <>
@@ -132,7 +134,7 @@ function Members(): ReactNode {
             </Form>
             <Problem error={add.error} />
             {gone && (
-                <ConfirmByName title={t("removeMemberTitle", { name: gone.who })} name={gone.who} action={t("removeMember")} onClose={() => setGone(undefined)} told={t("told", { what: t("removeMember"), name: gone.who })} onConfirm={() => withdraw(gone)}>
+                <ConfirmByName title={t("removeMemberTitle", { name: gone.who })} name={gone.who} action={t("removeMember")} onClose={() => setGone(undefined)} told={t("memberRemoved", { name: gone.who })} onConfirm={() => withdraw(gone)}>
                     <p>{t("removeMemberWhat", { name: gone.who, role: gone.role })} {gone.namespace ? t("inNamespace", { namespace: gone.namespace }) : t("everywhere")}</p>
                 </ConfirmByName>
             )}
