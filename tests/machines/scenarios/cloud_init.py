@@ -9,9 +9,9 @@ import subprocess
 import threading
 
 from guest import boot_time, node_port
-from manifests import from_image, machine, secret, service
+from manifests import from_image, machine, secret, service, user_data
 from scenario import scenario
-from scenarios.life import ready, web
+from scenarios.life import ready, status, web
 from world import HERE, Skipped, check, eventually
 
 FACTS = (HERE / "facts.sh").read_text()
@@ -96,10 +96,78 @@ def like_the_real_one(bench):
     pathlib.Path(bench.world.scratch / "facts").write_text(tiny)
 
 
+# Every card by a pattern, whatever the entry is called; what that means in general is a table in tests/machines/test_network_data.py.
+BY_DHCP = """version: 2
+ethernets:
+  nic0:
+    match: {name: "e*"}
+    dhcp4: true
+"""
+# One by its hardware address, which gets a name, and everything else is fixed.
+STATIC = """version: 1
+config:
+- type: physical
+  name: lan0
+  mac_address: "MAC"
+  mtu: 1400
+  subnets:
+  - type: static
+    address: ADDRESS
+    netmask: 255.255.0.0
+    gateway: 10.88.0.1
+    dns_nameservers: [10.88.0.1]
+    dns_search: [svc.cluster.local]
+"""
+ASK = "ip -o link; ip -o -4 addr; ip route; cat /etc/resolv.conf; ls /run/udhcpc.*.pid; cloud-init status --long"
+
+
+@scenario(quick=True)
+def network_data(bench):
+    """A guest has its address by DHCP or from its seed alone, in both versions of network data; the card is found by a pattern or its hardware address."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    mac = "02:11:22:aa:bb:cc"
+
+    def made(text):
+        whole = machine("web", namespace, secret="web-seed", keys="web-ssh", instance={"terminationGracePeriodSeconds": 0})
+        spec = whole["spec"]["template"]["spec"]
+        spec["domain"]["devices"]["interfaces"] = [{"name": "default", "masquerade": {}, "macAddress": mac}]
+        spec["volumes"][1]["cloudInitNoCloud"]["networkData"] = text
+        return whole
+
+    def told():
+        place.wait("vmi/web", "condition=Ready", namespace)
+        key.login(ssh)
+        said = key.ssh(ssh, f"{ASK}; true")
+        check("error: " not in said, f"nothing is wrong: {said}")
+        return said
+
+    place.apply(secret("web-seed", namespace, userdata=user_data("web")), secret("web-ssh", namespace, key=key.public),
+                service("web", namespace, {"app": "web"}, ssh=22), made(BY_DHCP))
+    ssh = node_port(place, namespace, "web", 22)
+    ready(bench)
+    said = told()
+    address = status(bench, "vmi")["interfaces"][0]["ipAddress"]
+    check(f"{address}/16" in said and "udhcpc.eth0.pid" in said, f"its address is by DHCP: {said}")
+
+    # Capitals mean the same.
+    place.apply(made(STATIC.replace("MAC", mac.upper()).replace("ADDRESS", address)))
+    instance = lambda: (place.get("vmi", "web", "-n", namespace) or {"metadata": {"uid": None}})["metadata"]["uid"]
+    before = instance()
+    place.virtctl("restart", "web", "-n", namespace)
+    # Whoever asks one that is about to end waits for an answer in vain.
+    eventually("there is another instance", lambda: instance() not in (None, before))
+    said = told()
+    check("lan0:" in said and "eth0" not in said, f"the card has the name of the seed: {said}")
+    check(f"{address}/16" in said and "udhcpc." not in said, f"the address is the seed's, nobody asked for one: {said}")
+    check("default via 10.88.0.1" in said and "mtu 1400" in said, f"router and MTU: {said}")
+    check("nameserver 10.88.0.1" in said and "search svc.cluster.local" in said, f"names: {said}")
+    cluster_ip = place.get("service", "web", "-n", namespace)["spec"]["clusterIP"]
+    check(cluster_ip in key.ssh(ssh, f"nslookup web.{namespace}.svc.cluster.local"), "names are answered")
+
+
 @scenario()
 def errors_are_seen(bench):
     """Packages on tiny end in an error that cloud-init's status shows, and the console, too."""
-    from manifests import user_data
     ssh, _ = web(bench, seed=user_data("web") + "packages: [nginx]\n")
     ready(bench)
     bench.key.login(ssh)

@@ -482,59 +482,97 @@ function script(path, name,  i, j, one, line) {
 
 function network(  path, i) {
     path = has("network") ? "network" : ""
-    if (get(path, "version") == "2" || has(under(path, "ethernets"))) network_2(under(path, "ethernets"))
+    if (get(path, "config") == "disabled") print "configured=1"
+    else if (get(path, "version") == "2" || has(under(path, "ethernets"))) network_2(under(path, "ethernets"))
     else if (get(path, "version") == "1" || has(under(path, "config"))) network_1(under(path, "config"))
     else print "error 'network-config: its version is neither 1 nor 2'"
     for (i = 0; i < COUNT[path]; i++)
         if (NAME[path, i] ~ /^(bonds|bridges|vlans|tunnels|wifis)$/) print "unsupported " quote("network-config " NAME[path, i])
 }
 
-function network_2(path,  i, j, one, list_path, to) {
+# What follows is done with every interface that an entry is about, until `done`. Where there is `match`, the name of the entry means nothing.
+function interfaces(name, mac, pattern) {
+    print "configured=1"
+    print "for interface in $(net_interfaces " quote(name) " " quote(mac) " " quote(pattern) "); do"
+}
+
+# Texts of a list, or a single one, each as the argument of a command.
+function each(command, path,  i) {
+    if (KIND[path] == "text") print command " " quote(VALUE[path])
+    for (i = 0; i < COUNT[path]; i++) print command " " quote(VALUE[under(path, i)])
+}
+
+# What a list of routes says; the second version calls things otherwise than the first.
+function routes(path,  i, one, to) {
     for (i = 0; i < COUNT[path]; i++) {
-        one = under(path, NAME[path, i])
-        print "net_interface " quote(NAME[path, i]) " " quote(get(under(one, "match"), "macaddress"))
-        if (get(one, "set-name") != "") print "net_rename " quote(get(one, "set-name"))
-        if (get(one, "mtu") != "") print "net_mtu " quote(get(one, "mtu"))
-        if (truth(get(one, "dhcp4")) || truth(get(one, "dhcp6"))) print "net_dhcp"
-        list_path = under(one, "addresses")
-        for (j = 0; j < COUNT[list_path]; j++) print "net_address " quote(VALUE[under(list_path, j)])
-        if (get(one, "gateway4") != "") print "net_route default " quote(get(one, "gateway4"))
-        if (get(one, "gateway6") != "") print "net_route default " quote(get(one, "gateway6"))
-        list_path = under(one, "routes")
-        for (j = 0; j < COUNT[list_path]; j++) {
-            to = under(list_path, j)
-            print "net_route " quote(get(to, "to")) " " quote(get(to, "via"))
-        }
-        list_path = under(under(one, "nameservers"), "addresses")
-        for (j = 0; j < COUNT[list_path]; j++) print "net_dns " quote(VALUE[under(list_path, j)])
+        one = under(path, i)
+        to = first_of(one, "to", "destination", "network")
+        if (to !~ /\// && get(one, "netmask") != "") print "net_route_by_mask " quote(to) " " quote(get(one, "netmask")) " " quote(get(one, "gateway"))
+        else print "net_route " quote(to) " " quote(first_of(one, "via", "gateway", ""))
     }
 }
 
-function network_1(path,  i, j, k, one, subnets, net, dns, kind_of) {
+function first_of(path, a, b, c) {
+    if (get(path, a) != "") return get(path, a)
+    if (b != "" && get(path, b) != "") return get(path, b)
+    return c == "" ? "" : get(path, c)
+}
+
+function network_2(path,  i, one, match_path) {
+    for (i = 0; i < COUNT[path]; i++) {
+        one = under(path, NAME[path, i])
+        match_path = under(one, "match")
+        interfaces(has(match_path) ? "" : NAME[path, i], get(match_path, "macaddress"), get(match_path, "name"))
+        if (get(one, "set-name") != "") print "net_rename " quote(get(one, "set-name"))
+        if (get(one, "mtu") != "") print "net_mtu " quote(get(one, "mtu"))
+        if (truth(get(one, "dhcp4"))) print "net_dhcp"
+        else if (truth(get(one, "dhcp6"))) print "unsupported 'network-config dhcp6'"
+        each("net_address", under(one, "addresses"))
+        if (get(one, "gateway4") != "") print "net_route default " quote(get(one, "gateway4"))
+        if (get(one, "gateway6") != "") print "net_route default " quote(get(one, "gateway6"))
+        routes(under(one, "routes"))
+        each("net_dns", under(under(one, "nameservers"), "addresses"))
+        each("net_search", under(under(one, "nameservers"), "search"))
+        print "done"
+    }
+}
+
+function network_1(path,  i, j, one, subnets, net, kind_of) {
     for (i = 0; i < COUNT[path]; i++) {
         one = under(path, i)
         kind_of = get(one, "type")
         if (kind_of == "nameserver") {
-            dns = under(one, "address")
-            if (KIND[dns] == "text") print "net_dns " quote(VALUE[dns])
-            for (k = 0; k < COUNT[dns]; k++) print "net_dns " quote(VALUE[under(dns, k)])
+            each("net_dns", under(one, "address"))
+            each("net_search", under(one, "search"))
+            continue
+        }
+        if (kind_of == "route") {
+            print "interface="
+            if (get(one, "destination") !~ /\// && get(one, "netmask") != "")
+                print "net_route_by_mask " quote(get(one, "destination")) " " quote(get(one, "netmask")) " " quote(get(one, "gateway"))
+            else print "net_route " quote(get(one, "destination")) " " quote(get(one, "gateway"))
             continue
         }
         if (kind_of != "physical") { print "unsupported " quote("network-config type " kind_of); continue }
-        print "net_interface " quote(get(one, "name")) " " quote(get(one, "mac_address"))
+        interfaces(get(one, "mac_address") == "" ? get(one, "name") : "", get(one, "mac_address"), "")
         if (get(one, "mac_address") != "" && get(one, "name") != "") print "net_rename " quote(get(one, "name"))
         if (get(one, "mtu") != "") print "net_mtu " quote(get(one, "mtu"))
         subnets = under(one, "subnets")
         for (j = 0; j < COUNT[subnets]; j++) {
             net = under(subnets, j)
-            if (get(net, "type") ~ /^dhcp/) { print "net_dhcp"; continue }
-            if (get(net, "netmask") != "" && get(net, "address") !~ /\//)
-                print "net_netmask " quote(get(net, "address")) " " quote(get(net, "netmask"))
-            else if (get(net, "address") != "") print "net_address " quote(get(net, "address"))
+            kind_of = get(net, "type")
+            if (kind_of ~ /^dhcp4?$/) print "net_dhcp"
+            else if (kind_of ~ /^(dhcp6|ipv6_)/) print "unsupported " quote("network-config " kind_of)
+            else if (get(net, "address") != "") {
+                if (get(net, "address") ~ /\//) print "net_address " quote(get(net, "address"))
+                else if (get(net, "netmask") != "") print "net_netmask " quote(get(net, "address")) " " quote(get(net, "netmask"))
+                else print "net_address " quote(get(net, "address") (get(net, "address") ~ /:/ ? "/64" : "/24"))
+            }
             if (get(net, "gateway") != "") print "net_route default " quote(get(net, "gateway"))
-            dns = under(net, "dns_nameservers")
-            if (KIND[dns] == "text") print "net_dns " quote(VALUE[dns])
-            for (k = 0; k < COUNT[dns]; k++) print "net_dns " quote(VALUE[under(dns, k)])
+            routes(under(net, "routes"))
+            each("net_dns", under(net, "dns_nameservers"))
+            each("net_search", under(net, "dns_search"))
         }
+        print "done"
     }
 }
