@@ -27,7 +27,7 @@ afterAll(() => { server.closeAllConnections(); server.close(); });
 describe.concurrent("a server that keeps people waiting", () => {
     it.each([
         ["/good", undefined, ""], ["/slow", undefined, ""],
-        ["/silent", 0, "no answer within"], ["/stalls", 0, "stopped in its middle"], ["/breaks", 0, ""], ["/text", -1, "not JSON"],
+        ["/silent", 0, "no answer within"], ["/stalls", 0, "stopped halfway"], ["/breaks", 0, ""], ["/text", -1, "not JSON"],
     ])("%s", async (path, status, message) => {
         const asked = json<{ a: string }>(base + path, { patienceMs: 1_000 });
         if (status === undefined) {

@@ -1,6 +1,7 @@
 // How long ago something happened; counts on by itself. One clock serves all ages of a page.
 
 import { useSyncExternalStore } from "react";
+import { t } from "../text/shell";
 import { locale } from "../text/t";
 import { shortAge } from "./age";
 import { Clock } from "./clock";
@@ -12,8 +13,9 @@ export function useNow(): number {
     return useSyncExternalStore(clock.subscribe, clock.now, clock.now);
 }
 
-export function Age({ of }: { of: string | undefined }) {
+/** In a sentence it is so long ago; in a column whose head says what it is, kubectl's short form is enough. */
+export function Age({ of, isAgo }: { of: string | undefined; isAgo?: boolean }) {
     const text = shortAge(of, Math.max(useNow(), of ? Date.parse(of) : 0));
     if (!of || !text) return null;
-    return <time dateTime={of} title={new Date(of).toLocaleString(locale())}>{text}</time>;
+    return <time dateTime={of} title={new Date(of).toLocaleString(locale())}>{isAgo ? t("ago", { time: text }) : text}</time>;
 }

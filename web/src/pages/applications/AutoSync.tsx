@@ -13,7 +13,7 @@ export function AutoSync(props: { app: Application }): ReactNode {
     const { namespace, name = "" } = app.metadata;
     const isOn = isAutomated(app);
     const what = t(isOn ? "disableAutoSync" : "enableAutoSync");
-    const told = t("requested", { what, name });
+    const told = t(isOn ? "autoSyncOff" : "autoSyncOn", { name });
     const [isAsking, setAsking] = useState(false);
     const change = (): Promise<unknown> => patch(APPLICATIONS, namespace, name, autoSyncPatch(app, !isOn));
     const turn = useAction(change, told);

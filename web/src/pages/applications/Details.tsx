@@ -99,21 +99,21 @@ function Shown(props: { app: Application; namespace: string; name: string }): Re
             </PageSection>
             {dialog === "sync" && <SyncDialog app={app} onClose={() => setDialog(undefined)} />}
             {dialog === "approve" && digest && (
-                <ConfirmByName title={t("approveTitle", { name })} name={name} action={t("approve")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("approve"), name })}
+                <ConfirmByName title={t("approveTitle", { name })} name={name} action={t("approve")} onClose={() => setDialog(undefined)} told={t("deletionsApproved", { name })}
                     onConfirm={() => patch(APPLICATIONS, namespace, name, { metadata: { annotations: { "fairway.dev/approve-sync": digest } } })}>
                     <p>{t("approveWhat")}</p>
                     <p className="fw-wrap">{app.status?.operationState?.message}</p>
                 </ConfirmByName>
             )}
             {dialog === "terminate" && (
-                <Confirm title={t("terminateTitle", { name })} action={t("terminate")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("terminate"), name })}
+                <Confirm title={t("terminateTitle", { name })} action={t("terminate")} onClose={() => setDialog(undefined)} told={t("terminationRequested", { name })}
                     onConfirm={() => subresource(APPLICATIONS, namespace, name, "terminate", { method: "POST", body: {} })}>
                     <p>{t("terminateWhat")}</p>
                     <p className="fw-wrap">{app.status?.operationState?.message}</p>
                 </Confirm>
             )}
             {dialog === "delete" && (
-                <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={() => setDialog(undefined)} told={t("requested", { what: t("remove"), name })}
+                <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={() => setDialog(undefined)} told={t("deletionRequested", { name })}
                     onConfirm={async () => { await destroy(app); void navigate("/applications"); }}>
                     <p>{t("deleteWhat", { n: app.status?.resources?.length ?? 0 })}</p>
                     <ul className="fw-long-list" tabIndex={0} aria-label={t("resources")}>{(app.status?.resources ?? []).map(it => <li key={`${it.kind} ${it.namespace} ${it.name}`} className="fw-wrap">{[it.kind, it.namespace, it.name].filter(Boolean).join(" ")}</li>)}</ul>

@@ -31,7 +31,7 @@ export function StatusPanel(props: { app: Application }): ReactNode {
                 <div className="fw-muted">{t("lastSync")}</div>
                 {operation ? (
                     <>
-                        <span className="fw-row-gap"><StatusLabel word={operation.phase} tone={operation.phase === "Running" ? "blue" : undefined} /> <Age of={operation.finishedAt ?? operation.startedAt} /></span>
+                        <span className="fw-row-gap"><StatusLabel word={operation.phase} tone={operation.phase === "Running" ? "blue" : undefined} /> <Age isAgo of={operation.finishedAt ?? operation.startedAt} /></span>
                         {synced && <div><Commit address={address} revision={synced} /></div>}
                         {operation.message && <div className="fw-detail">{operation.message.slice(0, 300)}</div>}
                     </>

@@ -17,7 +17,7 @@ export function FolderDialog(props: { machines: VirtualMachine[]; known: string[
     const places: Place[] = machines.map(it => ({ namespace: it.metadata?.namespace ?? "", name: it.metadata?.name ?? "" }));
     const what = (places.length === 1 ? places[0]?.name : undefined) ?? t("machinesWord", { n: places.length });
     const [folder, setFolder] = useState(() => new Set(machines.map(folderOf)).size === 1 ? folderOf(machines[0] ?? {} as VirtualMachine) : "");
-    const move = useAction(() => withEach(places, place => moveTo(folder, place.namespace, place.name)), t("requested", { action: t("moveToFolder"), name: what }));
+    const move = useAction(() => withEach(places, place => moveTo(folder, place.namespace, place.name)), t("moved", { name: what }));
     const isGood = folder === "" || isFolder(folder);
     const submit = async (): Promise<void> => { if (isGood && (await move.run())) props.onDone(); };
     return (

@@ -135,7 +135,7 @@ export function DeleteMachines(props: { machines: VirtualMachine[]; onClose: () 
     const places = props.machines.map(placeOf);
     const name = namesOf(places);
     return (
-        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose} told={t("requested", { action: t("remove"), name })}
+        <ConfirmByName title={t("deleteTitle", { name })} name={name} action={t("remove")} onClose={props.onClose} told={t("deletionRequested", { name })}
             onConfirm={async () => { await withEach(places, place => destroy(place.namespace, place.name)); props.onDone?.(); }}>
             <p>{t("deleteWhat")}</p>
             <ul className="fw-long-list" tabIndex={0} aria-label={t("deleteWhat")}>{props.machines.map(machine => <li key={keyOf(machine)} className="fw-wrap">{keyOf(machine)}<DisksOf machine={machine} /></li>)}</ul>

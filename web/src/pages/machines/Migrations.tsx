@@ -16,7 +16,7 @@ const way = (it: Told): string => [it.from, it.to].filter(Boolean).join(" → ")
 /** What is under way; nothing if nothing is. */
 export function MigrationNow(props: Props): ReactNode {
     const found = useList(MIGRATIONS, { namespace: props.namespace });
-    const cancel = useAction((name: string) => remove(MIGRATIONS, props.namespace, name), t("requested", { action: t("cancelMigration"), name: props.name }));
+    const cancel = useAction((name: string) => remove(MIGRATIONS, props.namespace, name), t("cancelMigrationRequested", { name: props.name }));
     const now = migrationsOf(found.items, props.name).filter(it => !it.isOver);
     return <>
         <Unread of={[[t("migrations"), found]]} />

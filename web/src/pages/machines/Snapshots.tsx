@@ -20,7 +20,7 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
         const snapshot = { apiVersion: "snapshot.kubevirt.io/v1beta1", kind: "VirtualMachineSnapshot", metadata: { name: written || `${name}-${Date.now().toString(36)}`, namespace }, spec: { source } };
         await create(SNAPSHOTS, snapshot as unknown as VirtualMachineSnapshot);
         setWritten("");
-    }, t("requested", { action: t("take"), name }));
+    }, t("snapshotRequested", { name }));
     const restore = (snapshot: string): Promise<unknown> => create(RESTORES, {
         apiVersion: "snapshot.kubevirt.io/v1beta1", kind: "VirtualMachineRestore", metadata: { generateName: `${snapshot}-`, namespace },
         spec: { target: source, virtualMachineSnapshotName: snapshot },
@@ -67,7 +67,7 @@ export function Snapshots(props: { machine: VirtualMachine }): ReactNode {
                 </ConfirmByName>
             )}
             {asked?.what === "delete" && (
-                <ConfirmByName title={t("deleteSnapshot", { name: asked.snapshot })} name={asked.snapshot} action={t("remove")} onClose={() => setAsked(undefined)} onConfirm={() => remove(SNAPSHOTS, namespace, asked.snapshot)} told={t("requested", { action: t("remove"), name: asked.snapshot })}>
+                <ConfirmByName title={t("deleteSnapshot", { name: asked.snapshot })} name={asked.snapshot} action={t("remove")} onClose={() => setAsked(undefined)} onConfirm={() => remove(SNAPSHOTS, namespace, asked.snapshot)} told={t("deletionRequested", { name: asked.snapshot })}>
                     <p>{t("deleteSnapshotWhat", { name: asked.snapshot })}</p>
                 </ConfirmByName>
             )}

@@ -25,7 +25,7 @@ export function CommitPage(): ReactNode {
                 {rest.join("\n").trim() && <p className="fw-wrap">{rest.join("\n").trim()}</p>}
                 <Facts of={[
                     [t("commit"), <code key="sha">{found.answer.sha}</code>],
-                    [t("author"), <>{commit.author?.name} <span className="fw-muted">{commit.author?.email}</span> <Age of={commit.author?.date} /></>],
+                    [t("author"), <>{commit.author?.name} <span className="fw-muted">{commit.author?.email}</span> <Age isAgo of={commit.author?.date} /></>],
                     [t("parents"), parents.length === 0 ? undefined : <span className="fw-row-gap">{parents.map(it => <Link key={it.sha} to={`/repositories/${owner}/${name}/commits/${it.sha}`}><code>{it.sha.slice(0, 10)}</code></Link>)}</span>],
                 ]} />
                 <h2>{t("diff")}</h2>

@@ -35,7 +35,7 @@ export function PullRequest(): ReactNode {
                     <Button variant="link" onClick={() => setClosing(true)}>{t("close")}</Button>
                 </> || !pull.merged && <Button variant="secondary" isDisabled={reopen.isRunning} onClick={() => void reopen.run()}>{t("reopen")}</Button>}
             >
-                <span className="fw-row-gap"><PullState of={pull} /> <span className="fw-muted">{t("into", { head: pull.head.ref, base: pull.base.ref })} {pull.user?.login && t("by", { who: pull.user.login })} <Age of={pull.created_at} /></span></span>
+                <span className="fw-row-gap"><PullState of={pull} /> <span className="fw-muted">{t("into", { head: pull.head.ref, base: pull.base.ref })} {pull.user?.login && t("by", { who: pull.user.login })} <Age isAgo of={pull.created_at} /></span></span>
             </PageHeader>
             <PageSection className="fw-stack">
                 <Stale of={found} />
@@ -89,7 +89,7 @@ function Comments(props: { owner: string; name: string; number: number }): React
                     <p className="fw-muted">{t("commentsNote")}</p>
                     {comments.map(it => (
                         <section key={it.id} aria-label={t("comments")}>
-                            <p className="fw-muted">{t("by", { who: it.user?.login ?? "-" })} <Age of={it.created_at} /></p>
+                            <p className="fw-muted">{t("by", { who: it.user?.login ?? "-" })} <Age isAgo of={it.created_at} /></p>
                             <pre className="fw-diff" tabIndex={0} role="region" aria-label={t("comments")}>{it.body.replace(/<!--[\s\S]*?-->\s*/g, "")}</pre>
                         </section>
                     ))}

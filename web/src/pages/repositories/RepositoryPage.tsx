@@ -113,7 +113,7 @@ function Commits(props: Place): ReactNode {
                 {found.answer.map(it => (
                     <li key={it.sha}>
                         <div className="fw-wrap"><Link to={`/repositories/${owner}/${name}/commits/${it.sha}`}>{it.commit.message.split("\n")[0] || it.sha.slice(0, 10)}</Link></div>
-                        <span className="fw-row-gap fw-muted"><code>{it.sha.slice(0, 10)}</code> {it.commit.author?.name} <Age of={it.commit.author?.date} /></span>
+                        <span className="fw-row-gap fw-muted"><code>{it.sha.slice(0, 10)}</code> {it.commit.author?.name} <Age isAgo of={it.commit.author?.date} /></span>
                     </li>
                 ))}
             </ul>
@@ -153,7 +153,7 @@ function Pulls(props: Place & { branches: string[]; base: string }): ReactNode {
                     {found.answer.map(it => (
                         <li key={it.number}>
                             <Link to={`/repositories/${owner}/${name}/pulls/${it.number}`}>#{it.number} {it.title}</Link>{" "}
-                            <PullState of={it} /> <span className="fw-muted">{t("into", { head: it.head.ref, base: it.base.ref })} <Age of={it.created_at} /></span>
+                            <PullState of={it} /> <span className="fw-muted">{t("into", { head: it.head.ref, base: it.base.ref })} <Age isAgo of={it.created_at} /></span>
                         </li>
                     ))}
                 </ul>

@@ -58,7 +58,7 @@ function Run({ voyage, namespace, name }: { voyage: Voyage; namespace: string; n
         <>
             <PageHeader title={runTitle(voyage)} description={`${shortRef(voyage.spec.template)} · ${name}`} above={[{ to: "/voyages", label: t("runs") }]} here={name} actions={actions}>
                 <p className="fw-muted">
-                    {t("startedBy")} {voyage.spec.requestedBy?.username} · <Age of={voyage.metadata?.creationTimestamp} /> · {t("took")} {duration(span.from, span.to, now)}
+                    {t("startedBy")} {voyage.spec.requestedBy?.username} · <Age isAgo of={voyage.metadata?.creationTimestamp} /> · {t("took")} {duration(span.from, span.to, now)}
                 </p>
                 {voyage.status?.message && <Alert isInline variant={voyage.status.phase === "Failed" ? "danger" : "info"} title={voyage.status.message} />}
                 {wish.error && <Alert isInline variant="danger" title={wish.error.message}>{wish.error.advice}</Alert>}
