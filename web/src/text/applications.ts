@@ -17,7 +17,7 @@ export const t = texts("applications", {
     prune: "Prune: delete what Git no longer has", dryRun: "Dry run: write nothing", force: "Force: delete and create again where a change is refused",
     applyOnly: "Apply only: without hooks", replaceOption: "Replace instead of apply", serverSide: "Server-side apply", syncTitle: "Sync {name}", cancel: "Cancel",
     waits: "The sync waits for your approval, because it deletes something precious.",
-    summary: "Summary", diff: "Diff", live: "Live manifest", desired: "Desired manifest", events: "Events", history: "History and rollback", conditions: "Conditions", resources: "Resources",
+    summary: "Summary", diff: "Diff", live: "Live manifest", events: "Events", history: "History and rollback", conditions: "Conditions", resources: "Resources",
     rollback: "Rollback", rollbackNote: "As long as auto-sync is on, it cannot be rolled back: it would return to what Git has at once. Disable auto-sync first.", requiresPruning: "requires pruning", hook: "hook", noHistory: "Nothing has been synced yet.",
     requested: "{what} requested: {name}", deletionRequested: "Deletion requested: {name}", terminationRequested: "Termination of the sync requested: {name}", deletionsApproved: "Deletions approved: {name}", autoSyncOn: "Auto-Sync enabled: {name}", autoSyncOff: "Auto-Sync disabled: {name}",
     terminateTitle: "Terminate the sync of {name}?", terminateWhat: "It stops where it is: what it has written stays, what it has not yet written is left out. The Application may be half old and half new until the next sync.",

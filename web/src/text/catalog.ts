@@ -17,8 +17,6 @@ export const t = texts("catalog", {
     descriptionColumn: "Description",
     all: "All",
     search: "Filter the catalog",
-    owned: "Owned by me",
-    everything: "Everything",
     empty: "The catalog is empty",
     emptyBody: "Put a catalog-info.yaml at the root of a repository, or create something from a template.",
     create: "Create",

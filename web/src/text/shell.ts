@@ -74,7 +74,6 @@ export const t = texts("shell", {
     whyOther: "There is no explanation for objects of kind {kind}; look at its events and its manifest.",
     whyOfApplication: "Why the Application {name} is as it is",
     whyLoading: "Looking for reasons",
-    rows: "{n} rows",
     never: "never",
     ago: "{time} ago",
     yaml: "YAML",
