@@ -80,7 +80,7 @@ async function darkness(browser, settings) {
     await person.signIn('/home');
     let answer;
     const held = new Promise(resolve => { answer = resolve; });
-    await page.route(/\/assets\/index-[^/]*\.js$/, async route => { await held; await route.continue(); });
+    await page.route(/\/assets\/index-[^/]*\.js$/, async route => { await held; await route.fallback(); });
     await page.goto(`${settings.portal}/home`, { waitUntil: 'commit' });
     await page.locator('#root').waitFor({ state: 'attached' });
     const is = () => page.evaluate(() => document.documentElement.classList.contains('pf-v6-theme-dark'));
@@ -88,7 +88,6 @@ async function darkness(browser, settings) {
     const floor = await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
     if (!floor.includes('dark')) throw new Error(`what the browser paints is ${floor}`);
     answer();
-    await page.unroute(/\/assets\/index-[^/]*\.js$/);
     await person.see('Needs attention');
     await page.emulateMedia({ colorScheme: 'light' });
     if (await is()) throw new Error('the system became light, and the page did not');

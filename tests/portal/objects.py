@@ -41,6 +41,18 @@ metadata:
   name: hostile
   title: "{HOSTILE}"
 spec: {{type: library, lifecycle: experimental, owner: platform}}
+---
+apiVersion: backstage.io/v1alpha1
+kind: API
+metadata: {{name: shop-api}}
+spec:
+  type: openapi
+  lifecycle: production
+  owner: platform
+  definition: |
+    openapi: 3.1.0
+    info: {{title: "{HOSTILE}", version: "1"}}
+    paths: {{}}
 """,
     "precious/settings.yaml": """apiVersion: v1
 kind: ConfigMap
@@ -161,6 +173,26 @@ def questions():
     ]
 
 
+def others():
+    """Kinds that the shop does not need, so that their pages have something to show."""
+    def of(group, version, kind, name, spec):
+        return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": name, "namespace": "team"}, "spec": spec}
+
+    routes, web = "gateway.networking.k8s.io", {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web"}
+    backend = [{"name": "nobody", "port": 9}]
+    return [
+        of(routes, "v1", "HTTPRoute", "second", {"parentRefs": [{"name": "web"}], "hostnames": ["second.example.com"], "rules": [
+            {"filters": [{"type": "RequestRedirect", "requestRedirect": {"statusCode": 302, "hostname": "other.example.com"}}]}]}),
+        of(routes, "v1", "GRPCRoute", "calls", {"parentRefs": [{"name": "web"}], "hostnames": ["grpc.example.com"], "rules": [{"backendRefs": backend}]}),
+        of(routes, "v1alpha3", "TLSRoute", "sealed", {"parentRefs": [{"name": "web"}], "hostnames": ["sealed.example.com"], "rules": [{"backendRefs": backend}]}),
+        of(routes, "v1alpha2", "TCPRoute", "bytes", {"parentRefs": [{"name": "web"}], "rules": [{"backendRefs": backend}]}),
+        of("kuadrant.io", "v1", "RateLimitPolicy", "second", {"targetRef": {"group": routes, "kind": "HTTPRoute", "name": "second"}, "limits": {
+            "each": {"rates": [{"limit": 7, "window": "30s"}], "counters": [{"expression": "auth.identity.userid"}], "when": [{"predicate": "request.path.startsWith('/a')"}]}}}),
+        of("kuadrant.io", "v1", "TLSPolicy", "web", {"targetRef": web, "issuerRef": {"kind": "ClusterIssuer", "name": "nobody"}}),
+        of("kuadrant.io", "v1", "DNSPolicy", "web", {"targetRef": web}),
+    ]
+
+
 def gateway(port):
     target = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api"}
     return [
@@ -176,6 +208,7 @@ def gateway(port):
              "apiKey": {"selector": {"matchLabels": {"app": "api"}}}, "credentials": {"authorizationHeader": {"prefix": "APIKEY"}}}}}}},
         {"apiVersion": "extensions.kuadrant.io/v1alpha1", "kind": "PlanPolicy", "metadata": {"name": "api", "namespace": "team"},
          "spec": {"targetRef": target, "plans": [{"tier": "gold", "predicate": "true", "limits": {"custom": [{"limit": 100, "window": "60s"}]}}]}},
+        *others(),
         {"apiVersion": "devportal.kuadrant.io/v1alpha1", "kind": "APIProduct", "metadata": {"name": "api", "namespace": "team"},
          "spec": {"displayName": f"The API {HOSTILE}", "approvalMode": "manual", "publishStatus": "Published", "targetRef": target}},
         {"apiVersion": "devportal.kuadrant.io/v1alpha1", "kind": "APIKey", "metadata": {"name": "mine", "namespace": "team"},

@@ -11,6 +11,7 @@ import { changes } from './changes.mjs';
 import { entrance } from './entrance.mjs';
 import { ledger } from './floors.mjs';
 import { forms } from './forms.mjs';
+import { frame } from './frame.mjs';
 import { golden } from './golden.mjs';
 import { hostile } from './hostile.mjs';
 import { large } from './large.mjs';
@@ -23,7 +24,7 @@ import { using } from './using.mjs';
 
 const settings = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const report = new Report();
-const parts = { entrance, pages, using, forms, long, hostile, refusals, budget, changes, runs, large, machines, golden };
+const parts = { entrance, pages, frame, using, forms, long, hostile, refusals, budget, changes, runs, large, machines, golden };
 const browser = await Browser.start(settings);
 try {
     for (const [name, part] of Object.entries(parts)) {

@@ -15,6 +15,9 @@ import { OneOf } from "./Combobox";
 import { isOwnHost, type Offer, type Repo, repoOf, repoUrl } from "./offers";
 import { answerOf, common, set, textsOf } from "./options";
 
+/** A name that is still being written is not asked about. */
+const PAUSE_MS = 400;
+
 const offersOf = (names: readonly string[]): Offer[] => names.map(name => ({ value: name, label: name }));
 
 /** Where nothing was said, what is most likely: the only one that is allowed, else this workspace's own. */
@@ -64,17 +67,39 @@ export function RepoUrlPicker(props: FieldProps) {
     );
 }
 
+/** What somebody has written, as soon as he pauses. */
+function useSettled(text: string): string {
+    const [settled, setSettled] = useState(text);
+    useEffect(() => {
+        const timer = setTimeout(() => setSettled(text), PAUSE_MS);
+        return () => clearTimeout(timer);
+    }, [text]);
+    return settled;
+}
+
+/** The branches of a repository of this Fairway; none of one that is not there. */
+async function branchesOf(owner: string, repo: string, signal: AbortSignal): Promise<string[]> {
+    if (owner === ownerOf()) {
+        const { items } = await list(REPOSITORIES, {}, { signal });
+        if (!items.some(it => it.metadata?.name === repo)) return [];
+    }
+    return (await gitea.branches(owner, repo, signal)).map(it => it.name);
+}
+
 /** A branch of the repository that the question `repoUrl` names, as in Backstage. */
 export function RepoBranchPicker(props: FieldProps) {
     const answers = (props.registry.formContext as { answers?: Record<string, unknown> } | undefined)?.answers;
     const { host, owner, repo } = repoOf(answers?.repoUrl);
-    const isKnown = owner !== "" && repo !== "" && isOwnHost(host, session().gitUrl);
-    const asked = useAnswer(`repo-branches ${isKnown ? `${owner}/${repo}` : ""}`, async signal => (isKnown ? (await gitea.branches(owner, repo, signal)).map(it => it.name) : []));
+    const known = useSettled(owner !== "" && repo !== "" && isOwnHost(host, session().gitUrl) ? `${owner}/${repo}` : "");
+    const asked = useAnswer(`repo-branches ${known}`, async signal => {
+        const [of = "", name = ""] = known.split("/");
+        return known === "" ? [] : branchesOf(of, name, signal);
+    });
     return (
         <>
             <OneOf {...common(props)} isFree offers={offersOf(asked.answer ?? [])} isLoading={asked.isLoading} value={answerOf(props)} onChange={value => set(props, value)} />
             {repo === "" && <HelperText><HelperTextItem>{t("branchNoRepo")}</HelperTextItem></HelperText>}
-            {asked.error && <HelperText><HelperTextItem variant="warning">{t("branchesFailed", { repo: `${owner}/${repo}`, why: asked.error.message })}</HelperTextItem></HelperText>}
+            {asked.error && <HelperText><HelperTextItem variant="warning">{t("branchesFailed", { repo: known, why: asked.error.message })}</HelperTextItem></HelperText>}
         </>
     );
 }
