@@ -76,6 +76,7 @@ function Wizard({ path, schema, templateRef }: { path: string; schema: Parameter
     // The form keeps what was typed into its fields, until it is another.
     const [round, setRound] = useState(0);
     const go = (step: number): void => {
+        setTold(false);
         setReached(before => Math.max(before, step));
         setParams({ step: String(step) });
     };
@@ -177,6 +178,8 @@ function Questions({ step, at, answers, onBack, onChange, onNext, isBusy }: Ques
                 customValidate={judge}
                 showErrorList={false}
                 focusOnFirstError
+                // Each is told at its question; without this they go to the console as well.
+                onError={() => undefined}
                 noHtml5Validate
                 onChange={event => onChange((event.formData ?? {}) as Answers)}
                 onSubmit={event => onNext((event.formData ?? {}) as Answers)}
