@@ -76,8 +76,23 @@ def facts(bench, image, memory):
     bench.key.login(port, user="ada", patience=900)
     status = eventually("cloud-init has finished", lambda: finished(bench, port), patience=900, pause=2)
     told = bench.key.ssh(port, "cat /srv/facts", user="ada")
+    if image == "debian":
+        copied(bench, image)
     place.kubectl("delete", "vm", image, "-n", namespace, "--timeout=120s")
     return status, told
+
+
+def copied(bench, name):
+    """Files there and back by scp, which tiny does not have: virtctl's, and that of `fairway vm`."""
+    place, scratch = bench.place, bench.world.scratch
+    options = [f"--local-ssh-opts={it}" for it in ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR")]
+    content = "copied there and back\n" * 1000
+    (scratch / "there").write_text(content)
+    for number, program in enumerate((("virtctl",), (bench.world.binary, "vm", "--kubeconfig", place.kubeconfig))):
+        with_key = ("-n", bench.namespace, "-i", bench.key.path, *options)
+        place.must(*program, "scp", scratch / "there", f"ada@vmi/{name}:copy{number}", *with_key)
+        place.must(*program, "scp", f"ada@vmi/{name}:copy{number}", scratch / f"back{number}", *with_key)
+        check((scratch / f"back{number}").read_text() == content, f"{program[0]}: what comes back is what was sent")
 
 
 def finished(bench, port):

@@ -83,6 +83,37 @@ def there_and_back(bench):
 
 
 @scenario()
+def called_off(bench):
+    """`fairway vm migrate` begins a move that takes long, `fairway vm migrate-cancel` ends it: the guest goes on where it was, without a boot, and nothing is
+    left on the other node."""
+    place, namespace, key = bench.place, bench.namespace, bench.key
+    here = ("--kubeconfig", place.kubeconfig, "-n", namespace)
+    # So slow that there is time to think better of it.
+    place.apply({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt", "namespace": namespace},
+                 "spec": {"configuration": {"migrations": {"bandwidthPerMigration": "512Ki", "allowAutoConverge": False}}}})
+    ssh, _ = web(bench, **IMAGE)
+    ready(bench)
+    key.login(ssh)
+    first, boot = node_of(bench, "web"), boot_time(key, ssh)
+    moving = lambda: status(bench, "vmi").get("migrationState", {})
+    with node(bench) as second:
+        eventually("it can move", lambda: condition(status(bench, "vmi"), "LiveMigratable").get("status") == "True")
+        place.fairway("vm", *here, "migrate", "web")
+        eventually("it is under way", lambda: moving().get("startTimestamp") and second.qemus())
+        said = place.fairway("vm", *here, "migrate-cancel", "web")
+        check(said == "VM web was scheduled to migrate-cancel\n", f"fairway vm migrate-cancel: {said}")
+        state = eventually("it is over", lambda: moving() if moving().get("completed") else None)
+        check(state.get("failed") and state.get("abortStatus") == "Succeeded", f"it was called off: {state}")
+        eventually("the migration is gone", lambda: not place.get("vmim", "-n", namespace)["items"])
+        eventually("nothing is left on the other node", lambda: not second.qemus())
+        check(node_of(bench, "web") == first, "it is where it was")
+        check(boot_time(key, ssh) == boot, "and has not booted")
+        again = place.run(bench.world.binary, "vm", *here, "migrate-cancel", "web")
+        check(again.returncode == 1, f"there is nothing to cancel any more: {again}")
+        place.kubectl("delete", "vm", "web", "-n", namespace, "--timeout=120s")
+
+
+@scenario()
 def emptied(bench):
     """kubectl drain empties a node: what may move moves without a boot; what may not stays and runs, and nothing new is placed there."""
     place, namespace, key = bench.place, bench.namespace, bench.key

@@ -27,6 +27,9 @@ def doors(bench):
     options = [f"--local-ssh-opts={it}" for it in ("-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR")]
     said = place.virtctl("ssh", "demo@vmi/web", "-n", namespace, "-i", key.path, *options, "--command", "hostname")
     check(said.strip() == "web", f"virtctl ssh: {said!r}")
+    # The guest has no scp: that it says so shows that scp got there. Where there is one files are copied (cloud_init/like-the-real-one).
+    done = place.run("virtctl", "scp", key.path, "demo@vmi/web:/tmp/key", "-n", namespace, "-i", key.path, "--local-ssh-opts=-O", *options)
+    check(done.returncode == 1 and "scp: not found" in done.stderr, f"virtctl scp: {done}")
     # Not 8080 here, too: a gateway may have that.
     ports = f"{servers.free_port()}:8080"
     with forwarded(place, "virtctl", "port-forward", "vmi/web", "-n", namespace, ports, marker=r"127\.0\.0\.1:(\d+)") as port:
