@@ -169,7 +169,13 @@ async fn files_are_read_and_changed() {
         {"operation": "create", "path": "gone", "content": ""},
     ]});
     let many = ok(&place, "POST", "repos/root/app/contents", many).await;
-    assert_eq!(many["files"].as_array().unwrap().len(), 3);
+    let files = many["files"].as_array().unwrap().iter();
+    let files: Vec<&Value> = files.map(|file| &file["path"]).collect();
+    assert_eq!(
+        files,
+        ["b/ü \"x\".yaml", "a/one.txt", "gone"],
+        "as they were asked for"
+    );
     let listed = ok(&place, "GET", &at(""), Value::Null).await;
     let names: Vec<&str> = listed
         .as_array()

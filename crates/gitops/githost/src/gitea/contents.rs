@@ -1,5 +1,6 @@
 //! Files: read at any revision, and changed one at a time or several in one commit.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -20,8 +21,12 @@ use crate::route::Slug;
 const MAX_FILE: u64 = 32 << 20;
 /// The most files in one commit.
 const MAX_FILES: usize = 2000;
+/// How many paths one `ls-tree` is asked for: a process for each file would cost more than the commit, and what a command line may
+/// hold is bounded.
+const ASKED_AT_ONCE: usize = 200;
 
 /// Something in a commit's directory.
+#[derive(Clone)]
 struct Entry {
     path: String,
     kind: &'static str,
@@ -30,13 +35,45 @@ struct Entry {
     is_executable: bool,
 }
 
+/// What is at paths of a commit, of directories nothing but themselves; a path where nothing is, is left out.
+async fn at_paths(
+    opened: &Opened,
+    commit: &ObjectId,
+    paths: &[&str],
+) -> Result<BTreeMap<String, Entry>, Problem> {
+    for path in paths {
+        check(path)?;
+    }
+    let mut found = BTreeMap::new();
+    for some in paths.chunks(ASKED_AT_ONCE) {
+        let printed = (opened.repository.command("ls-tree"))
+            .args(["-z", "--long", "--full-tree", commit.as_str(), "--"])
+            .args(some.iter().copied())
+            .output()
+            .await?;
+        found.extend(
+            parse(&printed)
+                .into_iter()
+                .map(|entry| (entry.path.clone(), entry)),
+        );
+    }
+    Ok(found)
+}
+
+fn check(path: &str) -> Result<(), Problem> {
+    let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+    match path.split('/').all(is_plain) && !path.contains('\0') {
+        true => Ok(()),
+        false => Err(Problem::wrong(format!("{path:?} is not a path of a file"))),
+    }
+}
+
 /// What is at a path of a commit: itself, and what is in it if it is a directory.
 async fn look(opened: &Opened, commit: &ObjectId, path: &str) -> Result<Option<Vec<Entry>>, Problem> {
-    let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
-    if !path.is_empty() && !path.split('/').all(is_plain) || path.contains('\0') {
-        return Err(Problem::wrong(format!("{path:?} is not a path of a file")));
-    }
     let root = path.is_empty();
+    if !root {
+        check(path)?;
+    }
     let mut command =
         opened
             .repository
@@ -185,6 +222,13 @@ struct Operation {
     from: Option<String>,
 }
 
+impl Operation {
+    /// Those that it looks at before it changes something.
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.path.as_str()).chain(self.from.as_deref())
+    }
+}
+
 /// `POST`, `PUT` and `DELETE contents/{path}`
 pub(super) async fn change_one(call: &Call, slug: &Slug, path: &str) -> Result<Answer, Problem> {
     let kind = match call.method {
@@ -319,15 +363,18 @@ async fn change(
             None
         }
     };
+    let named: Vec<&str> = operations.iter().flat_map(Operation::paths).collect();
+    let there = match &start {
+        Some(start) => at_paths(&opened, start, &named).await?,
+        None => {
+            named.into_iter().try_for_each(check)?;
+            BTreeMap::new()
+        }
+    };
     let mut changes = Vec::new();
     for operation in &operations {
-        changes.extend(plan(&opened, start.as_ref(), operation).await?);
+        changes.extend(plan(&opened, &there, operation).await?);
     }
-    let paths: Vec<String> = operations
-        .iter()
-        .filter(|o| o.kind != "delete")
-        .map(|o| o.path.clone())
-        .collect();
     let default_message = match operations.as_slice() {
         [one] => format!("{} {}\n", one.kind, one.path),
         many => format!("change {} files\n", many.len()),
@@ -345,30 +392,25 @@ async fn change(
     };
     let id = opened.repository.create_commit(commit).await?;
     land(call, slug, &opened, target, old, Some(id.clone()), Means::Push).await?;
-    let mut entries = Vec::new();
-    for path in paths {
-        entries.extend(look(&opened, &id, &path).await?.unwrap_or_default());
-    }
+    let left = operations.iter().filter(|operation| operation.kind != "delete");
+    let left: Vec<&str> = left.map(|operation| operation.path.as_str()).collect();
+    let there = at_paths(&opened, &id, &left).await?;
+    let entries = left.iter().filter_map(|path| there.get(*path).cloned()).collect();
     Ok((opened, id, entries))
 }
 
-/// What an operation changes, if the file is what the caller believes it to be.
+/// What an operation changes, if the file is what the caller believes it to be; `there` is what was at all paths before.
 async fn plan(
     opened: &Opened,
-    start: Option<&ObjectId>,
+    there: &BTreeMap<String, Entry>,
     operation: &Operation,
 ) -> Result<Vec<FileChange>, Problem> {
-    let at = async |path: &str| -> Result<Option<Entry>, Problem> {
-        let Some(start) = start else { return Ok(None) };
-        let found = look(opened, start, path).await?;
-        match found {
-            None => Ok(None),
-            Some(mut entries) if entries.len() == 1 && entries[0].path == path => Ok(entries.pop()),
-            Some(_) => Err(Problem::wrong(format!("{path} is a directory"))),
-        }
+    let at = |path: &str| match there.get(path) {
+        Some(entry) if entry.kind == "dir" => Err(Problem::wrong(format!("{path} is a directory"))),
+        found => Ok(found),
     };
     let path = operation.path.as_str();
-    let there = at(path).await?;
+    let there = at(path)?;
     let is_same = |entry: &Entry| {
         operation
             .expected
@@ -401,18 +443,18 @@ async fn plan(
             "repository file already exists [path: {path}]"
         ))),
         ("create" | "upload", None) => Ok(vec![write(false)]),
-        ("update" | "upload", Some(entry)) => match is_same(&entry) {
+        ("update" | "upload", Some(entry)) => match is_same(entry) {
             true => Ok(vec![write(entry.is_executable)]),
             false => Err(moved(path)),
         },
-        ("delete", Some(entry)) => match is_same(&entry) {
+        ("delete", Some(entry)) => match is_same(entry) {
             true => Ok(vec![FileChange::gone(path)]),
             false => Err(moved(path)),
         },
         ("update" | "rename", None) if operation.from.is_some() => {
             let from = operation.from.as_deref().unwrap_or("");
-            let entry = at(from).await?.ok_or_else(|| Problem::not_found(from))?;
-            if !is_same(&entry) {
+            let entry = at(from)?.ok_or_else(|| Problem::not_found(from))?;
+            if !is_same(entry) {
                 return Err(moved(from));
             }
             let content: Arc<[u8]> = match &operation.content {
