@@ -241,6 +241,7 @@ async fn answer(sites: &Sites, request: Request<Incoming>, peer: IpAddr) -> Resp
     let Names { git, sign_in, portal } = &sites.names;
     match (name, &sites.uploads) {
         (name, _) if name == *git => sites.host.serve(boxed(request)).await,
+        (name, _) if name == *sign_in && request.uri().path() == "/font.woff2" => WebServer::font(),
         (name, _) if name == *sign_in => sites.provider.serve(boxed(request), peer).await,
         (name, _) if name == *portal => sites.web_server.serve(boxed(request), peer).await,
         // Whatever the host is called: the paths are those of CDI's proxy, and nobody else's.

@@ -21,6 +21,7 @@ mod external;
 mod first;
 mod hash_memory;
 mod logout;
+pub mod look;
 mod objects;
 mod page;
 pub mod password;

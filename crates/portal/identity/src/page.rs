@@ -2,37 +2,16 @@
 
 use http::{Response, StatusCode};
 
+use crate::look;
+pub(crate) use crate::look::{STYLE, escape};
 use crate::provider::Call;
 use crate::respond::{self, Body};
 
 /// Where the style is.
 pub(crate) const STYLE_PATH: &str = "/style.css";
-/// The style.
-pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// A text as part of a page.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(letter),
-        }
-    }
-    out
-}
-
-fn whole(title: &str, content: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<link rel=\"stylesheet\" \
-         href=\"{STYLE_PATH}\">\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{content}</main>\n</body>\n</html>\n"
-    )
+pub(crate) fn whole(title: &str, content: &str) -> String {
+    look::page(title, STYLE_PATH, content)
 }
 
 /// One sentence.
@@ -131,7 +110,7 @@ fn others(call: &Call<'_>, question: &str) -> String {
     links.collect()
 }
 
-fn hidden(token: &str, pairs: &[(&str, &str)]) -> String {
+pub(crate) fn hidden(token: &str, pairs: &[(&str, &str)]) -> String {
     [("form_token", token)]
         .iter()
         .chain(pairs)

@@ -68,7 +68,7 @@ pub(crate) fn page(status: StatusCode, html: String, leads_to: Option<&str>) -> 
     let mut response = answer(status, "text/html; charset=utf-8", html);
     let more = leads_to.map(|origin| format!(" {origin}")).unwrap_or_default();
     let policy = format!(
-        "default-src 'none'; style-src 'self'; form-action 'self'{more}; frame-ancestors 'none'; base-uri 'none'"
+        "default-src 'none'; style-src 'self'; font-src 'self'; form-action 'self'{more}; frame-ancestors 'none'; base-uri 'none'"
     );
     let policy = HeaderValue::from_str(&policy);
     let policy = policy.unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"));

@@ -74,6 +74,18 @@ pub(crate) fn find(asked: Asked<'_>) -> Found {
     find_in(FILES, INDEX.as_ref(), asked)
 }
 
+/// The application's letters, whose name has a hash in it.
+pub(crate) fn letters() -> Option<&'static [u8]> {
+    letters_in(FILES)
+}
+
+fn letters_in(files: &[File]) -> Option<&'static [u8]> {
+    let is_text = |path: &str| {
+        path.starts_with("/assets/RedHatTextVF-") && path.ends_with(".woff2") && !path.contains("Italic")
+    };
+    files.iter().find(|file| is_text(file.path)).map(|file| file.raw)
+}
+
 fn find_in(files: &[File], index: Option<&Index>, asked: Asked<'_>) -> Found {
     if let Ok(at) = files.binary_search_by(|file| file.path.cmp(asked.path)) {
         return file(&files[at], asked);

@@ -27,7 +27,11 @@ impl WebServer {
             "callback" if is_reading => self.callback(request).await,
             "session" if is_reading => self.session(request).await,
             "logout" if request.method == Method::POST => self.logout(request).await,
-            "login" | "callback" | "session" => respond::not_allowed("GET, HEAD"),
+            "style.css" if is_reading => respond::style(),
+            "font.woff2" if is_reading => respond::font(),
+            "login" | "callback" | "session" | "style.css" | "font.woff2" => {
+                respond::not_allowed("GET, HEAD")
+            }
             "logout" => respond::not_allowed("POST"),
             _ => respond::refuse(
                 StatusCode::NOT_FOUND,

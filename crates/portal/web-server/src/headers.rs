@@ -62,7 +62,10 @@ pub(crate) fn policy(kind: Kind<'_>, origins: &Origins) -> String {
                  frame-ancestors 'none'"
             )
         }
-        Kind::SignIn | Kind::File => {
+        // Its few pages have a style, and forms nowhere.
+        Kind::SignIn => "default-src 'none'; style-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+            .to_owned(),
+        Kind::File => {
             "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'".to_owned()
         }
         // Opened as a page, it can do nothing, and is not even of this origin.
@@ -140,8 +143,14 @@ mod tests {
             ),
             (
                 Kind::SignIn,
-                vec!["default-src 'none'", "frame-ancestors 'none'"],
-                vec!["self", "unsafe"],
+                vec![
+                    "default-src 'none'",
+                    "style-src 'self';",
+                    "font-src 'self';",
+                    "form-action 'none'",
+                    "frame-ancestors 'none'",
+                ],
+                vec!["script", "unsafe", "*"],
             ),
         ] {
             let policy = policy(kind, &origins);

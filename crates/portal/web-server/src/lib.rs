@@ -111,6 +111,11 @@ impl WebServer {
         }
     }
 
+    /// The letters of the application for the pages of sign-in, which are at another host and have to look alike.
+    pub fn font() -> Response<Body> {
+        respond::font()
+    }
+
     fn complete(&self, mut answer: Response<Body>, kind: Kind<'_>) -> Response<Body> {
         let status = answer.status();
         headers::complete(answer.headers_mut(), status, kind, &self.origins);

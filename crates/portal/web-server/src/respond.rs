@@ -1,6 +1,7 @@
 //! Answers of this server itself.
 
 use bytes::Bytes;
+use fairway_portal_identity::look;
 use fairway_portal_realm::secret;
 use http::header::{
     ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
@@ -76,13 +77,34 @@ pub(crate) fn redirect(to: &str) -> Response<Body> {
     response
 }
 
+/// Where the style of pages is.
+const STYLE_PATH: &str = "/auth/style.css";
+
+/// The style of pages.
+pub(crate) fn style() -> Response<Body> {
+    kept_an_hour(answer(StatusCode::OK, "text/css; charset=utf-8", look::STYLE))
+}
+
+/// The letters of the application, for pages that are not part of it; none if it was not built. Their place has no hash in its name.
+pub(crate) fn font() -> Response<Body> {
+    match assets::letters() {
+        Some(file) => kept_an_hour(answer(StatusCode::OK, "font/woff2", file)),
+        None => empty(StatusCode::NOT_FOUND),
+    }
+}
+
+fn kept_an_hour(mut response: Response<Body>) -> Response<Body> {
+    let keep = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(CACHE_CONTROL, keep);
+    response
+}
+
 /// A page with one sentence, and the way to try again. The sentence is ours; nothing of a stranger stands in it.
 pub(crate) fn page(status: StatusCode, sentence: &str) -> Response<Body> {
-    let html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>Fairway</title>\n</head>\n<body>\n<main>\n<h1>Not signed in</h1>\n\
-         <p role=\"alert\">{sentence}</p>\n<p><a href=\"/auth/login\">Sign in</a></p>\n</main>\n</body>\n</html>\n"
+    let content = format!(
+        "<p role=\"alert\">{sentence}</p>\n<p><a class=\"button\" href=\"/auth/login\">Sign in</a></p>\n"
     );
+    let html = look::page("Not signed in", STYLE_PATH, &content);
     answer(status, "text/html; charset=utf-8", html)
 }
 

@@ -192,3 +192,22 @@ fn forms_have_tags_of_their_own() {
 fn the_table_of_this_build_is_sorted() {
     assert!(FILES.is_sorted_by(|a, b| a.path < b.path));
 }
+
+#[test]
+fn the_letters_are_the_upright_ones_whatever_their_hash_is() {
+    let file = |path: &'static str, raw: &'static [u8]| File {
+        path,
+        kind: "font/woff2",
+        tag: "t",
+        raw,
+        brotli: None,
+        gzip: None,
+    };
+    let files = [
+        file("/assets/RedHatDisplayVF-D7m.woff2", b"display"),
+        file("/assets/RedHatTextVF-Italic-Bw8.woff2", b"italic"),
+        file("/assets/RedHatTextVF-DNK-x_.woff2", b"text"),
+    ];
+    assert_eq!(letters_in(&files), Some(&b"text"[..]));
+    assert_eq!(letters_in(&files[..2]), None);
+}
