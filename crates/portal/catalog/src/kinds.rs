@@ -13,6 +13,8 @@ pub(crate) const LOCATION_LABEL: &str = "fairway.dev/catalog-location";
 pub(crate) const REFRESH: &str = "fairway.dev/refresh-requested";
 /// Somebody has registered a location that was found before.
 pub(crate) const REGISTERED: &str = "fairway.dev/catalog-registered";
+/// `delete` on a location: what its files no longer say goes at once, instead of staying as an orphan.
+pub(crate) const ORPHANS: &str = "fairway.dev/orphan-strategy";
 /// `ignore` on a Repository: it is not looked into.
 pub(crate) const DISCOVERY: &str = "fairway.dev/catalog";
 

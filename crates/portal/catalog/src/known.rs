@@ -57,6 +57,9 @@ struct Readers {
     by_file: HashMap<String, HashSet<ObjectKey>>,
     by_repository: HashMap<String, HashSet<ObjectKey>>,
     of_location: HashMap<ObjectKey, (Vec<String>, Vec<String>)>,
+    /// Locations that have read an entity which another location has, by the entity's object, and the other way round.
+    waiting: HashMap<ObjectKey, HashSet<ObjectKey>>,
+    awaited: HashMap<ObjectKey, Vec<String>>,
 }
 
 impl Readers {
@@ -70,6 +73,29 @@ impl Readers {
             of_repository.insert(key.clone());
         }
         self.of_location.insert(key.clone(), (files, repositories));
+    }
+
+    /// Notes which entities a location waits for; whether they are others than before.
+    fn wait(&mut self, key: &ObjectKey, names: Vec<String>) -> bool {
+        let before = self.awaited.remove(key).unwrap_or_default();
+        let differ = before != names;
+        for name in before {
+            let entity = ObjectKey::new(&key.workspace, "", &name);
+            if let Some(waiting) = self.waiting.get_mut(&entity) {
+                waiting.remove(key);
+                if waiting.is_empty() {
+                    self.waiting.remove(&entity);
+                }
+            }
+        }
+        for name in &names {
+            let entity = ObjectKey::new(&key.workspace, "", name);
+            self.waiting.entry(entity).or_default().insert(key.clone());
+        }
+        if !names.is_empty() {
+            self.awaited.insert(key.clone(), names);
+        }
+        differ
     }
 
     fn forget(&mut self, key: &ObjectKey) {
@@ -133,10 +159,27 @@ impl Known {
         readers.set(key, files, repositories);
     }
 
+    /// Notes which entities a location has read and cannot have, because another one has them; whether any of them is new. Then it is to
+    /// look once more: what has gone before it was noted is told to nobody.
+    pub(crate) fn awaits(&self, key: &ObjectKey, names: Vec<String>) -> bool {
+        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
+        let is_waiting = !names.is_empty();
+        readers.wait(key, names) && is_waiting
+    }
+
     /// A location is gone.
     pub(crate) fn reads_no_more(&self, key: &ObjectKey) {
         let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
         readers.forget(key);
+        readers.wait(key, Vec::new());
+    }
+
+    /// An entity is free: it is gone, or an orphan. Whoever waits for it takes it over.
+    fn freed(&self, entity: &ObjectKey, locations: &Queue<ObjectKey>) {
+        let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
+        for key in readers.waiting.get(entity).into_iter().flatten() {
+            locations.add(key.clone());
+        }
     }
 
     /// A repository has moved: `owner/name` as addresses have it.
@@ -270,6 +313,9 @@ impl Feed {
                 }
                 let record = self.record(&object);
                 let own = matches!(self.read, Read::Own);
+                if own && object.value.pointer("/spec/orphan") == Some(&Value::Bool(true)) {
+                    self.known.freed(&key, &self.locations);
+                }
                 let workspace = key.workspace.clone();
                 let kind = self.kind.clone();
                 self.known
@@ -278,10 +324,11 @@ impl Feed {
             Event::Delete(object) => {
                 let key = ObjectKey::of(&self.reach, &object.metadata);
                 let workspace = key.workspace.clone();
-                let kind = self.kind.clone();
+                let (kind, entity) = (self.kind.clone(), key.clone());
                 self.known.change(&workspace, |place| place.remove(&(kind, key)));
                 if matches!(self.read, Read::Own) {
                     self.known.gone(&object.value, &self.locations);
+                    self.known.freed(&entity, &self.locations);
                 }
             }
             Event::InitDone => {
@@ -314,6 +361,7 @@ impl Feed {
             };
             for key in gone {
                 self.known.change(&workspace, |place| place.remove(&key));
+                self.known.freed(&key.1, &self.locations);
             }
         }
     }
@@ -423,5 +471,27 @@ mod tests {
         assert_eq!(others.depth(), 1);
         known.reads_no_more(&key);
         assert!(known.readers.read().unwrap().by_file.is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_an_entity_is_told_when_it_is_free() {
+        let known = Known::default();
+        let object = |name: &str| ObjectKey::new(&WorkspaceId::root(), "", name);
+        let told = |name: &str| {
+            let locations: Queue<ObjectKey> = Queue::default();
+            known.freed(&object(name), &locations);
+            locations.depth()
+        };
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(known.awaits(&object("loc"), names(&["a", "b"])));
+        assert!(!known.awaits(&object("loc"), names(&["a", "b"])), "nothing new");
+        assert!(known.awaits(&object("other"), names(&["a"])));
+        assert_eq!((told("a"), told("b"), told("c")), (2, 1, 0));
+        assert!(known.awaits(&object("loc"), names(&["c"])));
+        assert_eq!((told("a"), told("b"), told("c")), (1, 0, 1));
+        assert!(!known.awaits(&object("loc"), Vec::new()), "it has everything");
+        known.reads_no_more(&object("other"));
+        let readers = known.readers.read().unwrap();
+        assert!(readers.waiting.is_empty() && readers.awaited.is_empty());
     }
 }

@@ -72,6 +72,11 @@ fn wish(object: &Value) -> Option<&Value> {
     object.pointer("/metadata/annotations")?.get(kinds::REFRESH)
 }
 
+/// Whether what its files no longer say goes at once. Upstream's setting is for the whole catalog; here each location has it.
+fn deletes_orphans(location: &Value) -> bool {
+    location["metadata"]["annotations"][kinds::ORPHANS] == "delete"
+}
+
 /// The address in a location's object.
 pub(crate) fn location_of(object: &Value) -> LocationRef {
     let text = |field: &str| object["spec"][field].as_str().unwrap_or_default().to_owned();
@@ -111,6 +116,9 @@ impl Reconcile<ObjectKey> for Locations {
             info!(%key, changed, entities = plan.entities, "a location of the catalog was read");
         }
         self.tell(&requests, &location, &reading, &plan, count).await?;
+        if self.catalog.known.awaits(key, plan.awaited) {
+            self.catalog.locations.add(key.clone());
+        }
         Ok(match (reading.is_transient, reading.is_remote) {
             (true, _) => Outcome::Poll,
             (false, true) => Outcome::Again(ELSEWHERE),
@@ -165,6 +173,17 @@ impl Locations {
             })
             .collect();
         let plan = ingest::plan(name, std::mem::take(&mut reading.wanted), &reading.spared, &known);
+        if deletes_orphans(location) {
+            // They have become orphans before anybody asked for this.
+            let is_left = |name: &String, object: &Value| {
+                object["spec"]["orphan"] == true
+                    && object["spec"]["location"] == location["metadata"]["name"]
+                    && !plan.steps.contains_key(name)
+            };
+            for (name, object) in objects.iter().filter(|(name, object)| is_left(name, object)) {
+                requests.delete_read(&kinds::entity(name), object).await?;
+            }
+        }
         let metadata = json!({
             "labels": {kinds::LOCATION_LABEL: uid},
             "ownerReferences": [{
@@ -192,6 +211,9 @@ impl Locations {
                         {"op": "add", "path": "/spec", "value": spec},
                     ]);
                     patch(client, name, &steps).await?;
+                }
+                Step::Orphan if deletes_orphans(location) => {
+                    requests.delete_read(&kinds::entity(name), &objects[name]).await?;
                 }
                 Step::Orphan => {
                     let steps = json!([

@@ -66,6 +66,8 @@ pub struct Plan {
     pub steps: BTreeMap<String, Step>,
     /// Entities that are not taken, and why.
     pub refused: Vec<String>,
+    /// Names of objects that another location has: this one takes them over when they go there.
+    pub awaited: Vec<String>,
     /// How many entities the location has.
     pub entities: usize,
 }
@@ -118,6 +120,7 @@ pub fn plan(location: &str, wanted: Vec<Wanted>, spared: &Spared, known: &HashMa
             Some(before) => {
                 plan.refused
                     .push(conflict(&reference, &text(before, "file"), &one.file));
+                plan.awaited.push(name);
                 continue;
             }
         }
@@ -191,6 +194,26 @@ mod tests {
             .collect();
         assert_eq!(found, steps);
         assert_eq!(plan.refused.len(), refused, "{:?}", plan.refused);
+        assert!(plan.awaited.len() <= refused, "{:?}", plan.awaited);
+    }
+
+    #[test]
+    fn what_another_location_has_is_waited_for() {
+        let read = vec![
+            wanted("a", "t", "f"),
+            wanted("b", "t", "f"),
+            wanted("B", "t", "g"),
+        ];
+        let there = [
+            known("a", "t", "there", "other", false),
+            known("b", "t", "there", "x", true),
+        ];
+        let plan = plan("here", read, &Spared::default(), &there.into());
+        // Not what is read twice here: nobody else has it.
+        assert_eq!(
+            (plan.awaited, plan.refused.len()),
+            (vec!["component.default.a".to_owned()], 2)
+        );
     }
 
     #[test]
