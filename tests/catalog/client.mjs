@@ -98,6 +98,15 @@ await step('queryEntities takes predicates where the client has them', async () 
     }, options);
     // Older clients do not send it, and get everything.
     assert.ok(names(found.items).includes('worker'));
+    for (const [order, expected] of [['asc', ['web', 'worker']], ['desc', ['worker', 'web']]]) {
+        const request = { query: { kind: 'component' }, orderFields: { field: 'metadata.name', order }, limit: 1 };
+        const first = await client.queryEntities(request, options);
+        const second = await client.queryEntities({ cursor: first.pageInfo.nextCursor, limit: 1 }, options);
+        assert.deepEqual([...names(first.items), ...names(second.items)], expected);
+        assert.equal(first.totalItems, 2);
+    }
+    const { facets } = await client.getEntityFacets({ facets: ['kind'], query: { 'spec.type': 'library' } }, options);
+    assert.deepEqual(facets.kind, [{ value: 'Component', count: 1 }]);
 });
 
 await step('getEntitiesByRefs keeps the order and says what is missing', async () => {
@@ -145,9 +154,65 @@ await step('a location is registered, found, refreshed and removed', async () =>
     const { items } = await client.getLocations({}, options);
     assert.ok(items.some(one => one.id === location.id));
     await client.refreshEntity('component:default/late', options);
+    assert.equal(location.entityRef, items.find(one => one.id === location.id).entityRef);
+    assert.equal((await client.getEntityByRef(location.entityRef, options)).spec.target, target);
+    const again = await client.addLocation({ target, onConflict: 'refresh' }, options);
+    assert.equal(again.location.id, location.id);
+    const queried = await client.queryLocations({ query: { target: { $hasPrefix: target } } }, options);
+    assert.deepEqual(queried.items.map(one => one.id), [location.id]);
+    assert.equal(queried.totalItems, 1);
+    const streamed = [];
+    for await (const batch of client.streamLocations({ limit: 1 }, options)) streamed.push(...batch);
+    assert.deepEqual(streamed.map(one => one.id).sort(), items.map(one => one.id).sort());
+    assert.ok(streamed.length > 1);
+    const moved = target.replace('late.yaml', 'moved.yaml');
+    assert.equal((await client.updateLocation(location.id, { target: moved }, options)).target, moved);
+    await until('what is there', () => client.getEntityByRef('component:default/moved', options));
+    await until('the orphan', async () =>
+        (await client.getEntityByRef('component:default/late', options)).metadata.annotations['backstage.io/orphan'] === 'true');
+    // Another location has the old address, and takes over what is there.
+    const { location: other } = await client.addLocation({ target }, options);
+    assert.notEqual(other.id, location.id);
+    await until('the end of the orphan', async () =>
+        (await client.getEntityByRef('component:default/late', options)).metadata.annotations['backstage.io/orphan'] === undefined);
+    await assert.rejects(client.updateLocation(location.id, { target }, options), /409/);
+    await client.removeLocationById(other.id, options);
     await client.removeLocationById(location.id, options);
     await until('the end', async () => (await client.getEntityByRef('component:default/late', options)) === undefined);
     assert.equal(await client.getLocationById(location.id, options), undefined);
+});
+
+await step('who was refused an entity has it at once when its location goes', async () => {
+    const twin = target.replace('late.yaml', 'twin.yaml');
+    const { location: first } = await client.addLocation({ target }, options);
+    await until('the entity', () => client.getEntityByRef('component:default/late', options));
+    const { location: second } = await client.addLocation({ target: twin }, options);
+    await until('the refusal', async () => {
+        const { items } = await client.getLocations({}, options);
+        return items.find(one => one.id === second.id)?.status.errors?.some(error => error.includes('conflicting entityRef'));
+    });
+    assert.equal((await client.getEntityByRef('component:default/late', options)).spec.lifecycle, 'experimental');
+    await client.removeLocationById(first.id, options);
+    await until('the other one', async () =>
+        (await client.getEntityByRef('component:default/late', options))?.spec.lifecycle === 'production');
+    await client.removeLocationById(second.id, options);
+    await until('the end', async () => (await client.getEntityByRef('component:default/late', options)) === undefined);
+});
+
+await step('an address is looked at before it is registered', async () => {
+    const found = await client.analyzeLocation({ location: { type: 'url', target } }, options);
+    assert.deepEqual(found.existingEntityFiles.map(one => one.entity.metadata.name), ['late']);
+    assert.equal(found.existingEntityFiles[0].isRegistered, false);
+    assert.deepEqual(found.generateEntities, []);
+});
+
+await step('an entity is removed by its uid, and what a file says comes back', async () => {
+    const { uid } = (await client.getEntityByRef('component:default/worker', options)).metadata;
+    await client.removeEntityByUid(uid, options);
+    await until('it again', async () => {
+        const again = await client.getEntityByRef('component:default/worker', options);
+        return again !== undefined && again.metadata.uid !== uid;
+    });
 });
 
 await step('errors are read by the client', async () => {

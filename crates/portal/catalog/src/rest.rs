@@ -4,6 +4,7 @@
 //! `X-Fairway-Workspace` or `?workspace=` by path or id, else the one that the token is of, else the root.
 
 mod answer;
+mod asked;
 mod entities;
 mod locations;
 
@@ -152,7 +153,7 @@ async fn read(catalog: &Arc<Catalog>, request: Request<Body>) -> Result<Call, Re
         None => stranger(catalog, &parts.headers, &query).await?,
     };
     let body = match parts.method {
-        Method::POST => body_of(body).await?,
+        Method::POST | Method::PUT => body_of(body).await?,
         _ => Value::Null,
     };
     if !catalog.known.synced(UNTIL_SYNCED).await {
@@ -244,9 +245,10 @@ pub(crate) fn broken(attempt: &str, error: &dyn std::fmt::Display) -> Refusal {
 
 async fn route(call: &Call) -> Result<Answer, Refusal> {
     let parts: Vec<&str> = call.path.iter().map(String::as_str).collect();
-    let (get, post, delete) = (
+    let (get, post, put, delete) = (
         call.method == Method::GET,
         call.method == Method::POST,
+        call.method == Method::PUT,
         call.method == Method::DELETE,
     );
     match parts.as_slice() {
@@ -272,6 +274,8 @@ async fn route(call: &Call) -> Result<Answer, Refusal> {
         ["locations", "by-entity", kind, namespace, name] if get => {
             locations::by_entity(call, kind, namespace, name).await
         }
+        ["locations", "by-query"] if post => locations::by_query(call).await,
+        ["locations", id] if put => locations::update(call, id).await,
         ["locations", id] if get => locations::by_id(call, id).await,
         ["locations", id] if delete => locations::unregister(call, id).await,
         ["refresh"] if post => locations::refresh(call).await,

@@ -101,6 +101,23 @@ impl Query {
         self.with_orders(orders.collect::<Result<_, _>>()?)
     }
 
+    /// Sorted by `{"field": "metadata.name", "order": "asc"}`, as `POST /entities/by-query` has it.
+    pub fn ordered_by<'t>(
+        self,
+        orders: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Result<Self, InputError> {
+        let orders = orders.into_iter().map(|(field, order)| match order {
+            "asc" | "desc" if !field.is_empty() => Ok(Order {
+                field: lower(field),
+                descending: order == "desc",
+            }),
+            _ => Err(InputError(format!(
+                "Invalid orderBy, expected {{\"field\": <field name>, \"order\": \"asc\" or \"desc\"}}, not {field:?} and {order:?}"
+            ))),
+        });
+        self.with_orders(orders.collect::<Result<_, _>>()?)
+    }
+
     fn with_orders(mut self, orders: Vec<Order>) -> Result<Self, InputError> {
         if orders.len() > MAX_ORDERS {
             return Err(InputError(format!(

@@ -143,11 +143,15 @@ pub(super) async fn by_predicate(call: &Call) -> Result<Answer, Refusal> {
             let text = &body["fullTextFilter"];
             let query = Query::filtered([])?
                 .with_predicate(body.get("query").filter(|query| !query.is_null()))?
-                .ordered_by_field(texts(&body["orderField"], "orderField")?)?
                 .searching(
                     text["term"].as_str().unwrap_or_default(),
                     &texts(&text["fields"], "fullTextFilter.fields")?,
                 )?;
+            // Some write it as in the other form of the request.
+            let query = match &body["orderBy"] {
+                Value::Null => query.ordered_by_field(texts(&body["orderField"], "orderField")?)?,
+                orders => query.ordered_by(order_by(orders)?)?,
+            };
             (query, From::Offset(number("offset")?.unwrap_or(0)))
         }
         Value::String(cursor) => Query::from_cursor(cursor)?,
@@ -168,6 +172,21 @@ fn texts<'v>(value: &'v Value, name: &str) -> Result<Vec<&'v str>, Refusal> {
             .collect(),
         _ => Err(Refusal::input(format!("Invalid {name}, not a list"))),
     }
+}
+
+/// Fields and their orders: a list of them, or one.
+fn order_by(value: &Value) -> Result<Vec<(&str, &str)>, Refusal> {
+    let all = match value {
+        Value::Array(all) => all.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let mut orders = Vec::with_capacity(all.len());
+    for one in all {
+        let pair = one["field"].as_str().zip(one["order"].as_str());
+        orders
+            .push(pair.ok_or_else(|| Refusal::input("Invalid orderBy, expected a field and an order each"))?);
+    }
+    Ok(orders)
 }
 
 async fn page(

@@ -6,6 +6,7 @@ use fairway_portal_entity::{EntityRef, object, validate};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::asked::Asked;
 use super::entities::{RESOURCE as ENTITIES, reference, visible};
 use super::{Answer, Call, Refusal};
 use crate::kinds;
@@ -29,6 +30,7 @@ fn shown(object: &Value) -> Value {
         "id": object["metadata"]["uid"],
         "type": location.kind,
         "target": location.target,
+        "entityRef": stands_for(&location),
         "status": {
             "ready": fairway_controller::conditions::holds(object, "Ready"),
             "entities": object["status"]["entities"],
@@ -36,6 +38,11 @@ fn shown(object: &Value) -> Value {
             "repository": object["spec"]["repository"],
         },
     })
+}
+
+/// The reference of the entity that stands for a location.
+fn stands_for(location: &LocationRef) -> Option<String> {
+    EntityRef::of(&object::location_entity(location)).map(|reference| reference.to_string())
 }
 
 async fn all(call: &Call) -> Result<Vec<Value>, Refusal> {
@@ -52,6 +59,14 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Refusal> {
         .map(|object| json!({"data": shown(object)}))
         .collect();
     Ok(Answer::ok(&found.into()))
+}
+
+/// `POST /locations/by-query`.
+pub(super) async fn by_query(call: &Call) -> Result<Answer, Refusal> {
+    call.allowed("list", RESOURCE, None).await?;
+    let asked = Asked::read(&call.body)?;
+    let found: Vec<Value> = all(call).await?.iter().map(shown).collect();
+    Ok(Answer::ok(&asked.page(found)))
 }
 
 /// A location that the caller may see, by its UID.
@@ -129,8 +144,19 @@ async fn look(call: &Call, location: &LocationRef) -> Result<Reading, Refusal> {
 /// `POST /locations`. It is read before it is answered; what is there is in the answer.
 pub(super) async fn register(call: &Call) -> Result<Answer, Refusal> {
     let location = asked(&call.body)?;
-    let name = object::location_name(&location);
     call.allowed("create", RESOURCE, None).await?;
+    let refreshes = match call.one("onConflict") {
+        None | Some("reject") => false,
+        Some("refresh") => {
+            call.allowed("update", RESOURCE, None).await?;
+            true
+        }
+        Some(other) => {
+            return Err(Refusal::input(format!(
+                "Invalid onConflict, reject or refresh, not {other:?}"
+            )));
+        }
+    };
     let dry_run = matches!(call.one("dryRun"), Some("true" | "1" | "yes" | "y" | "on"));
     let requests = Requests::new(call.client.clone());
     let known = all(call).await?;
@@ -146,13 +172,22 @@ pub(super) async fn register(call: &Call) -> Result<Answer, Refusal> {
         {
             return Err(Refusal::input(error.clone()));
         }
-        let shown = json!({"id": "", "type": location.kind, "target": location.target});
+        let shown = json!({
+            "id": "", "type": location.kind, "target": location.target, "entityRef": stands_for(&location),
+        });
         return Ok(Answer::created(&json!({
             "location": shown, "entities": entities(&reading), "exists": exists.is_some(), "errors": reading.errors,
         })));
     }
-    if is_registered {
-        return Err(Refusal::conflict(format!("Location {location} already exists")));
+    if let Some(object) = exists.filter(|_| is_registered) {
+        if !refreshes {
+            return Err(Refusal::conflict(format!("Location {location} already exists")));
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        wish_again(&requests, name).await?;
+        return Ok(Answer::created(&json!({
+            "location": shown(object), "entities": entities(&reading), "exists": true, "errors": reading.errors,
+        })));
     }
     let object = match exists {
         // It was found in its repository before: it stays, whatever becomes of the file.
@@ -169,7 +204,7 @@ pub(super) async fn register(call: &Call) -> Result<Answer, Refusal> {
             let object = json!({
                 "apiVersion": "fairway.dev/v1alpha1", "kind": "CatalogLocation",
                 "metadata": {
-                    "name": name,
+                    "name": free_name(&location, &known),
                     "annotations": {"fairway.dev/registered-by": call.user.username.as_deref().unwrap_or_default()},
                 },
                 "spec": {"type": location.kind, "target": location.target},
@@ -180,6 +215,47 @@ pub(super) async fn register(call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::created(&json!({
         "location": shown(&object), "entities": entities(&reading), "errors": reading.errors,
     })))
+}
+
+/// The name of a new location: that of its address. Another location has it by now if it was registered for this one, and then got
+/// another address.
+fn free_name(location: &LocationRef, known: &[Value]) -> String {
+    let name = object::location_name(location);
+    let is_taken = |name: &str| known.iter().any(|object| object["metadata"]["name"] == name);
+    let others = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.clone())
+        .chain(others)
+        .find(|name| !is_taken(name))
+        .unwrap_or(name)
+}
+
+/// `PUT /locations/:id`: the same location, somewhere else.
+pub(super) async fn update(call: &Call, id: &str) -> Result<Answer, Refusal> {
+    let object = find(call, id).await?;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    call.allowed("update", RESOURCE, Some(name)).await?;
+    let location = asked(&call.body)?;
+    if let Some(repository) = object["spec"]["repository"].as_str() {
+        return Err(Refusal::not_allowed(format!(
+            "the location was found in the repository {repository}, and is where its catalog-info.yaml is; register the other \
+             address as well"
+        )));
+    }
+    let has_address = |other: &Value| other["metadata"]["uid"] != id && location_of(other) == location;
+    if all(call).await?.iter().any(has_address) {
+        return Err(Refusal::conflict(format!("Location {location} already exists")));
+    }
+    let patch = json!({
+        "metadata": {"resourceVersion": object["metadata"]["resourceVersion"]},
+        "spec": {"type": location.kind, "target": location.target},
+    });
+    let requests = Requests::new(call.client.clone());
+    let changed = requests
+        .merge(&kinds::location(name), &patch)
+        .await
+        .map_err(refused)?;
+    let changed = changed.ok_or_else(|| Refusal::not_found(format!("Found no location with ID {id}")))?;
+    Ok(Answer::ok(&shown(&changed)))
 }
 
 /// The entities that were read, without the one that stands for the location.
@@ -226,14 +302,16 @@ pub(super) async fn refresh(call: &Call) -> Result<Answer, Refusal> {
     let entity = object::entity_name(&reference);
     call.allowed("update", ENTITIES, Some(&entity)).await?;
     let name = location_name(call, &reference)?;
+    wish_again(&Requests::new(call.client.clone()), &name).await?;
+    Ok(Answer::empty(StatusCode::OK))
+}
+
+/// Has a location read again.
+async fn wish_again(requests: &Requests, name: &str) -> Result<(), Refusal> {
     let now = jiff::Timestamp::now().to_string();
     let patch = json!({"metadata": {"annotations": {kinds::REFRESH: now}}});
-    let requests = Requests::new(call.client.clone());
-    requests
-        .merge(&kinds::location(&name), &patch)
-        .await
-        .map_err(refused)?;
-    Ok(Answer::empty(StatusCode::OK))
+    let changed = requests.merge(&kinds::location(name), &patch).await;
+    changed.map(drop).map_err(refused)
 }
 
 /// `POST /analyze-location`: what is at an address, and what could be written there.

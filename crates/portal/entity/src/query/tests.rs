@@ -252,3 +252,23 @@ proptest! {
         prop_assert_eq!(forth, names(&query.run(&index)));
     }
 }
+
+#[test]
+fn orders_may_be_objects() {
+    let order = |field: &str, descending| Order {
+        field: field.to_owned(),
+        descending,
+    };
+    let query = Query::default()
+        .ordered_by([("metadata.Name", "desc"), ("kind", "asc")])
+        .unwrap();
+    assert_eq!(query.orders, [order("metadata.name", true), order("kind", false)]);
+    // A cursor asks the same.
+    let written = Query::default()
+        .ordered_by_field(["metadata.name,desc", "kind"])
+        .unwrap();
+    assert_eq!(query, written);
+    for wrong in [("", "asc"), ("kind", "up"), ("kind", "")] {
+        assert!(Query::default().ordered_by([wrong]).is_err(), "{wrong:?}");
+    }
+}
