@@ -13,6 +13,7 @@
 
 mod authorize;
 mod client_auth;
+mod cors;
 pub mod departures;
 mod device;
 mod discovery;

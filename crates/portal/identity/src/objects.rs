@@ -32,6 +32,10 @@ impl Objects {
         self.requests(cluster)?.get(&path(kind, name)).await
     }
 
+    pub(crate) async fn list(&self, cluster: &str, kind: Kind) -> Result<Vec<Value>, Failure> {
+        self.requests(cluster)?.list(&collection(kind)).await
+    }
+
     /// False if there is one of that name.
     pub(crate) async fn create(
         &self,

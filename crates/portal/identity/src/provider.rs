@@ -164,6 +164,11 @@ impl Provider {
         else {
             return page::not_found();
         };
+        if parts.method == Method::OPTIONS
+            && let Some(answer) = self.preflight(&cluster, rest, &parts.headers).await
+        {
+            return answer;
+        }
         let takes_forms = matches!(parts.method, Method::POST);
         if !takes_forms && !matches!(parts.method, Method::GET | Method::HEAD) {
             return refuse_method("GET, HEAD, POST");
@@ -187,7 +192,11 @@ impl Provider {
             address,
             now: now(),
         };
-        self.answer(rest, &call).await
+        let answer = self.answer(rest, &call).await;
+        match parts.headers.contains_key(ORIGIN) {
+            true => self.readable(&cluster, rest, &parts.headers, answer).await,
+            false => answer,
+        }
     }
 
     async fn answer(&self, path: &str, call: &Call<'_>) -> Response<Body> {
@@ -195,6 +204,9 @@ impl Provider {
             (CONFIGURATION, false) => self.discovery(call),
             (JWKS, false) => self.jwks(call),
             ("authorize", false) => self.authorize(call).await,
+            // A program's request may come as a form, which ours always shows its token with. It goes on as an address, where the
+            // browser's own cookies come along.
+            ("authorize", true) if is_request(&call.form) => respond::redirect(&as_address(call)),
             ("authorize", true) if self.is_same_origin(call) => self.authorize_form(call).await,
             ("device", false) => self.device_page(call).await,
             ("device", true) if self.is_same_origin(call) => self.device_form(call).await,
@@ -230,6 +242,20 @@ impl Provider {
             Some(origin) => origin == self.base.as_str() || origin == "null",
         }
     }
+}
+
+/// Whether a form is what a program asks, and not what a person has filled in.
+fn is_request(form: &Params) -> bool {
+    form.get("client_id").is_some() && form.get("form_token").is_none()
+}
+
+/// The address that asks the same as a form.
+fn as_address(call: &Call<'_>) -> String {
+    format!(
+        "/realms/{}/authorize?{}",
+        call.realm,
+        fairway_portal_realm::params::query(call.form.iter())
+    )
 }
 
 fn refuse_method(allowed: &'static str) -> Response<Body> {

@@ -36,6 +36,11 @@ fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Res
     response
 }
 
+/// Nothing but headers.
+pub(crate) fn nothing() -> Response<Body> {
+    answer(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", Bytes::new())
+}
+
 /// For a program.
 pub(crate) fn json(status: StatusCode, value: &Value) -> Response<Body> {
     answer(status, "application/json", value.to_string())

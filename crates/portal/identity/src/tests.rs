@@ -1,6 +1,7 @@
 //! The provider as browsers meet it, in front of an API that follows a script.
 
 mod apart;
+mod browsers;
 mod external;
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -11,6 +11,8 @@ pub const API: &str = "fairway";
 pub const ACCESS: &str = "at+jwt";
 /// The type in the head of an ID token.
 pub const ID: &str = "JWT";
+/// Bytes of groups in an access token, which is sent with every request: more than most servers take in a header are left out.
+const MAX_GROUPS: usize = 4 * 1024;
 /// Seconds by which clocks may differ.
 const LEEWAY: i64 = 5;
 
@@ -36,11 +38,18 @@ pub fn access(subject: Subject<'_>, id: &str, now: i64, seconds: i64) -> Value {
     } else {
         json!([subject.issuer])
     };
-    json!({
+    let mut claims = json!({
         "iss": subject.issuer, "aud": audience, "sub": subject.member.uid, "client_id": subject.session.client,
         "iat": now, "exp": now + seconds, "jti": id, "sid": subject.session_name, "scope": subject.session.scope,
         "preferred_username": subject.member.name,
-    })
+    });
+    // For those who let in by group and see nothing but the token. Our own API looks every time, and reads none of it.
+    let groups = &subject.member.groups;
+    let length: usize = groups.iter().map(|group| group.len() + 3).sum();
+    if subject.session.has_scope("groups") && length <= MAX_GROUPS {
+        claims["groups"] = json!(groups);
+    }
+    claims
 }
 
 /// The claims of an ID token. `access_hash` ties the access token to it.
@@ -225,6 +234,30 @@ mod tests {
         assert_eq!(
             (&id["nonce"], &id["aud"], &id["at_hash"]),
             (&json!("n"), &json!("web"), &json!("h"))
+        );
+    }
+
+    #[test]
+    fn an_access_token_tells_groups_to_who_asked_for_them() {
+        let said = |scope: &str, member: &Member| {
+            let session = session(scope);
+            let subject = Subject {
+                issuer: "i",
+                member,
+                session_name: "s1",
+                session: &session,
+                api_access: false,
+            };
+            access(subject, "j", 100, 300).get("groups").cloned()
+        };
+        let (member, mut busy) = (self::member(), self::member());
+        busy.groups = (0..1000).map(|number| format!("group-{number}")).collect();
+        assert_eq!(said("openid groups", &member), Some(json!(["developers"])));
+        assert_eq!(said("openid", &member), None);
+        assert_eq!(
+            said("openid groups", &busy),
+            None,
+            "no server would take the token"
         );
     }
 

@@ -94,6 +94,18 @@ impl Client {
         is_sound(uri) && self.redirect_uris.iter().any(|known| is_same(known, uri))
     }
 
+    /// Whether pages of an origin, as a browser names it, are where codes are sent. The port counts: what else listens on the same machine
+    /// is somebody else.
+    pub fn has_pages_at(&self, asked: &str) -> bool {
+        let is_web = asked.starts_with("https://") || asked.starts_with("http://");
+        is_web
+            && self
+                .redirect_uris
+                .iter()
+                .filter_map(|uri| origin(uri))
+                .any(|known| plain(&known) == plain(asked))
+    }
+
     /// Whether a browser may be sent there after a session has ended.
     pub fn may_end_at(&self, uri: &str) -> bool {
         is_sound(uri)
@@ -173,11 +185,47 @@ pub fn origin(uri: &str) -> Option<String> {
     (is_host && !host.is_empty()).then(|| format!("{scheme}://{host}"))
 }
 
+/// An origin in the one form that it can have: in lower case, without the port that it has anyway.
+fn plain(origin: &str) -> String {
+    let lower = origin.to_ascii_lowercase();
+    let usual = match lower.starts_with("https:") {
+        true => ":443",
+        false => ":80",
+    };
+    lower.strip_suffix(usual).unwrap_or(&lower).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn pages_are_where_codes_are_sent() {
+        let client = Client::read(
+            "spa",
+            &json!({"spec": {"public": true, "redirectURIs": [
+                "https://App.example/cb", "https://other.example:8443/cb", "http://localhost:5173/cb", "com.example.app:/cb",
+            ]}}),
+        );
+        for (origin, expected) in [
+            ("https://app.example", true),
+            ("https://app.example:443", true),
+            ("https://other.example:8443", true),
+            ("http://localhost:5173", true),
+            ("https://other.example", false),
+            ("http://app.example", false),
+            ("https://app.example.evil", false),
+            ("https://evil.app.example", false),
+            ("http://localhost:5174", false),
+            ("com.example.app:", false),
+            ("null", false),
+            ("", false),
+        ] {
+            assert_eq!(client.has_pages_at(origin), expected, "{origin:?}");
+        }
+    }
 
     #[test]
     fn a_browser_goes_nowhere_else() {

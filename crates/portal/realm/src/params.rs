@@ -43,6 +43,11 @@ impl Params {
         self.0.get(name).map(String::as_str)
     }
 
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// One of them, or nothing.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()

@@ -127,7 +127,7 @@ pub(super) const FAIRWAY_ROLES: &[Role] = &[
     Role {
         name: "system:controller:fairway-identity",
         rules: &[
-            on(&["get"], &["fairway.dev"], &["oidcclients"]),
+            on(&["get", "list"], &["fairway.dev"], &["oidcclients"]),
             on(&["patch"], &["fairway.dev"], &["users/status"]),
             on(
                 &["create", "delete", "get", "patch"],
