@@ -27,7 +27,7 @@ export function ThemeSwitch() {
             toggle={ref => <MenuToggle ref={ref} variant="plain" onClick={() => setOpen(!isOpen)} isExpanded={isOpen} aria-label={label} title={label} icon={theme === "light" ? <SunIcon /> : <MoonIcon />} />}
         >
             <DropdownList>
-                {THEMES.map(one => <DropdownItem key={one} isSelected={one === theme} aria-current={one === theme ? "true" : undefined} onClick={() => choose(one)}>{t(WORDS[one])}</DropdownItem>)}
+                {THEMES.map(one => <DropdownItem key={one} isSelected={one === theme} onClick={() => choose(one)}>{t(WORDS[one])}</DropdownItem>)}
             </DropdownList>
         </Dropdown>
     );
