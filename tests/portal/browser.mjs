@@ -87,6 +87,11 @@ export class Person {
             // The browser's own message does not say which request it was.
             if (answer.status() >= 500) this.complain(`${answer.status()} ${answer.url()}`);
         });
+        // Addresses are in histories, in logs of proxies and in what other sites are told: nothing that lets somebody in may be in one.
+        this.asked = [];
+        context.on('request', request => this.asked.push(request.url(), request.headers().referer ?? ''));
+        context.on('page', opened => opened.on('websocket', socket => this.asked.push(socket.url())));
+        page.on('websocket', socket => this.asked.push(socket.url()));
         page.on('pageerror', error => this.complain(`exception: ${error.message}`));
         page.on('crash', () => this.complain('the page crashed'));
     }
@@ -113,6 +118,7 @@ export class Person {
         ]);
         // What a redirection leads to does not come out of the directory; what is asked for does.
         if (this.settings.dist) await this.page.goto(this.page.url());
+        this.csrf = await this.page.evaluate(async () => (await (await fetch('/auth/session')).json()).csrf);
         this.tolerated = [];
     }
 
@@ -128,6 +134,18 @@ export class Person {
         return found;
     }
 
+    /** What lets the one in who has it, and was in an address or in what was said of where a request came from. */
+    async leaks() {
+        const asked = [...new Set(this.asked.splice(0))];
+        const cookies = (await this.context.cookies()).map(it => it.value).filter(value => value.length >= 16);
+        const secrets = [...cookies, this.csrf, this.settings.password].filter(Boolean);
+        return asked.filter(address => {
+            // The code of a sign-in is good once, and for whoever has begun it.
+            const read = decodeURIComponent(address.replace(/%(?![0-9a-f]{2})/gi, '%25'));
+            return secrets.some(secret => read.includes(secret)) || /[?&#](access_|id_|refresh_)?token=/.test(read) || /\beyJ[\w-]{10,}\.[\w-]{10,}\./.test(read);
+        }).map(address => `something that lets people in is in an address: ${address.slice(0, 200)}`);
+    }
+
     /** A screenshot, kept for people. */
     async shot(name) {
         await this.page.screenshot({ path: join(this.settings.screens, `${name}.png`) });
@@ -140,6 +158,7 @@ export class Person {
             ...this.complaints,
             ...violations.map(text => `content security policy: ${text}`),
             ...dialogs.map(text => `a stranger's text ran: ${text}`),
+            ...await this.leaks(),
         ];
         this.complaints = [];
         if (axe) found.push(...await this.barriers());

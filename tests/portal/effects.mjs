@@ -87,6 +87,16 @@ export function entry(page, text) {
     return page.locator('li:not(.pf-v6-c-alert-group__item), .fw-table-body [role="row"]').filter({ hasText: text });
 }
 
+/** Has lists of a kind answered as the server does, but with other objects in them; what is watched after that is the server's. */
+export async function listed(page, pattern, path, change) {
+    const { body } = await ask(page, path);
+    await page.route(pattern, route => {
+        const request = route.request();
+        if (request.method() !== 'GET' || new URL(request.url()).searchParams.get('watch')) return route.fallback();
+        return route.fulfill({ status: 200, contentType: 'application/json', body: JSON.stringify({ ...body, items: change(body.items) }) });
+    });
+}
+
 /** An answer of the portal's own API, with the session of the browser. */
 export function ask(page, path) {
     return page.evaluate(async where => {

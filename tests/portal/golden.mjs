@@ -216,7 +216,7 @@ async function change(path) {
             "git -c user.name=A -c user.email=a@example.com commit -qam 'Let more requests through'", 'git push -q -o fairway.wait=false origin more',
         ]) await effects.shell(line, NAME);
         await page.getByRole('tab', { name: 'Pull requests' }).click();
-        await page.getByLabel('What to bring in').selectOption('more', { timeout: 30_000 });
+        await page.getByLabel('Branch to merge').selectOption('more', { timeout: 30_000 });
         await page.getByLabel('Title').fill('Let more requests through');
         await button(page, 'Create pull request').click();
         await page.waitForURL(/\/pulls\/\d+$/);

@@ -65,7 +65,7 @@ async function bulk(person, effects, report) {
         await confirm(page, '2 machines', 'Delete');
         for (const name of herd) await effects.gone('vm', PLACE, name);
         if (!await effects.get('vm', PLACE, 'worker')) throw new Error('one that was not chosen is gone, too');
-        await person.check('bulk delete', { axe: false });
+        await person.check('bulk delete');
     });
 }
 
@@ -103,7 +103,7 @@ async function one(person, effects, report) {
         await effects.becomes('it is paused', async () => isPaused(await instance()));
         await click('Unpause');
         await effects.becomes('it goes on', async () => !isPaused(await instance()));
-        await person.check('pause', { axe: false });
+        await person.check('pause');
     });
     await report.step('a snapshot is taken', async () => {
         await person.open(`${path}?tab=snapshots`, 'Take snapshot');
@@ -121,7 +121,7 @@ async function one(person, effects, report) {
         await click('Stop');
         await effects.gone('vmi', PLACE, 'worker', 60_000);
         await person.see(page.getByText('Stopped', { exact: true }));
-        await person.check('stop', { axe: false });
+        await person.check('stop');
     });
     await report.step('Restore brings back what the snapshot has', async () => {
         const memory = async () => (await machine()).spec.template.spec.domain.memory.guest;
@@ -145,6 +145,6 @@ async function one(person, effects, report) {
         await confirm(page, 'worker', 'Delete');
         await page.waitForURL(/\/machines$/);
         await effects.gone('vm', PLACE, 'worker', 60_000);
-        await person.check('deleted', { axe: false });
+        await person.check('deleted');
     });
 }

@@ -4,7 +4,7 @@
     run.py --fairway BINARY --film docs            # the golden path alone, and its pictures into the documentation
     run.py --fairway BINARY --report bench/results # what pages cost, as a report
 
-Parts are types, entrance, pages, frame, using, forms, long, hostile, refusals, budget, changes, runs, large, machines and golden. Chromium and its driver come with
+Parts are types, entrance, pages, frame, using, forms, layout, crowd, long, hostile, refusals, budget, changes, runs, large, machines and golden. Chromium and its driver come with
 `scripts/tools.sh chromium portal`. Screenshots are kept in --screens (default: target/portal).
 """
 

@@ -14,7 +14,7 @@ export async function serial({ person, report, film }, path) {
             await page.keyboard.press('Enter');
             await page.waitForTimeout(1_000);
         }
-        await person.check('console', { axe: false });
+        await person.check('console');
         await film.frame('console', 'Its serial console');
     });
 }
@@ -36,7 +36,7 @@ export async function screen({ person, report, film }, path) {
             await page.waitForTimeout(200);
         }
         await page.waitForTimeout(500);
-        await person.check('screen', { axe: false });
+        await person.check('screen');
         await film.frame('screen', 'Its screen');
     });
     await report.step('keys that the browser keeps for itself, and texts, are sent to the screen', async () => {
@@ -61,6 +61,6 @@ export async function screen({ person, report, film }, path) {
         await page.getByRole('button', { name: 'Full screen' }).click();
         await page.waitForFunction(() => document.fullscreenElement?.classList.contains('fw-screen'));
         await page.evaluate(() => document.exitFullscreen());
-        await person.check('keys', { axe: false });
+        await person.check('keys');
     });
 }

@@ -56,7 +56,7 @@ async function keyboard(person, report) {
         await page.keyboard.press('Enter');
         await page.waitForURL(/\/activity$/);
         await person.see('Who did what');
-        await person.check('navigation by keyboard', { axe: false });
+        await person.check('navigation by keyboard');
     });
     await report.step('a golden path is gone to its review with the keyboard alone', async () => {
         await person.open('/create', 'Virtual machine');
@@ -102,7 +102,7 @@ async function keyboard(person, report) {
         }
         await page.keyboard.press('Escape');
         await page.getByRole('dialog').waitFor({ state: 'hidden' });
-        await person.check('dialog by keyboard', { axe: false });
+        await person.check('dialog by keyboard');
     });
 }
 
@@ -118,7 +118,7 @@ async function graphs(person, report) {
         await page.keyboard.press('Enter');
         await page.waitForURL(/\/catalog\/group\/default\/platform\?tab=relations/);
         await person.see('There is no entity group:default/platform');
-        await person.check('relations by keyboard', { axe: false });
+        await person.check('relations by keyboard');
         person.tolerated = [];
     });
     await report.step('the tree of an Application: nothing is missing in one that is healthy, before and after the server has answered', async () => {
@@ -185,7 +185,7 @@ async function orders(person, report) {
                 await page.waitForURL(url => url.searchParams.get('sort') === sort);
                 await person.see(table.getByRole('row').nth(1).getByText(name, { exact: true }));
             }
-            await person.check(`sorted ${label}`, { axe: false });
+            await person.check(`sorted ${label}`);
         });
     }
 }
@@ -213,14 +213,14 @@ async function questions(person, settings, report) {
         await person.open(`/w/${settings.many}/applications`, 'many-0000');
         await button(page, 'The same in a terminal').click();
         await person.see(page.getByText(`fairway workspace use :${settings.many}`));
-        await person.check('commands', { axe: false });
+        await person.check('commands');
     });
     await report.step('why says what it does not find, and finds what is there', async () => {
         await person.open('/gateways/httproutes/team/api?tab=why', 'Try again');
         const { status } = await ask(page, '/api/fairway/why?kind=HTTPRoute&namespace=team&name=api');
         if (status !== 200) throw new Error(`why answers ${status}`);
         await person.open('/gateways/httproutes/team/nowhere', 'There is no such page');
-        await person.check('why', { axe: false });
+        await person.check('why');
     });
 }
 

@@ -9,12 +9,14 @@ import { Browser, Report } from './browser.mjs';
 import { budget } from './budget.mjs';
 import { changes } from './changes.mjs';
 import { entrance } from './entrance.mjs';
+import { crowd } from './crowd.mjs';
 import { ledger } from './floors.mjs';
 import { forms } from './forms.mjs';
 import { frame } from './frame.mjs';
 import { golden } from './golden.mjs';
 import { hostile } from './hostile.mjs';
 import { large } from './large.mjs';
+import { layout } from './layout.mjs';
 import { long } from './long.mjs';
 import { machines } from './machines.mjs';
 import { pages } from './pages.mjs';
@@ -24,7 +26,7 @@ import { using } from './using.mjs';
 
 const settings = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const report = new Report();
-const parts = { entrance, pages, frame, using, forms, long, hostile, refusals, budget, changes, runs, large, machines, golden };
+const parts = { entrance, pages, frame, using, forms, layout, crowd, long, hostile, refusals, budget, changes, runs, large, machines, golden };
 const browser = await Browser.start(settings);
 try {
     for (const [name, part] of Object.entries(parts)) {
