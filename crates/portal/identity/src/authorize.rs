@@ -57,7 +57,12 @@ impl Provider {
                 let answer = self.send_code(call, &asked, code);
                 respond::with_cookie(answer, &cookie)
             }
-            Err(denied) => self.ask(call, &asked, Some(&denied.problem())),
+            Err(denied) => {
+                let action = format!("authorize?{}", call.query);
+                let leads_to = origin(&asked.request.redirect_uri);
+                self.enrolment(call, &denied, (&action, leads_to.as_deref()), &[])
+                    .unwrap_or_else(|| self.ask(call, &asked, Some(&denied.problem())))
+            }
         }
     }
 

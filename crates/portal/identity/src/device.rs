@@ -192,7 +192,9 @@ impl Provider {
                 let answer = self.ask_allow(call, typed, &browser).await;
                 respond::with_cookie(answer, &cookie)
             }
-            Err(denied) => self.ask_sign_in(call, typed, Some(&denied.problem())),
+            Err(denied) => self
+                .enrolment(call, &denied, ("device", None), &[("user_code", typed)])
+                .unwrap_or_else(|| self.ask_sign_in(call, typed, Some(&denied.problem()))),
         }
     }
 

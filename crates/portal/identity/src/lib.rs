@@ -11,6 +11,8 @@
 //! There are two tasks for all realms: [`sweep::run`] removes sessions whose time is up, [`departures::run`] what users leave behind. A realm costs nothing until
 //! somebody signs in to it: its keys are made then.
 
+mod account;
+mod account_page;
 mod authorize;
 mod client_auth;
 mod cors;

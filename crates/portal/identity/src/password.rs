@@ -151,6 +151,18 @@ impl Hasher {
         }
     }
 
+    /// What is to be kept of a new password.
+    pub(crate) async fn hashed(&self, turn: &Turn, password: String) -> Result<String, HashError> {
+        let turn = turn.clone();
+        let hashed = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            hash(&password)
+        });
+        hashed
+            .await
+            .unwrap_or_else(|error| Err(HashError::Argon(error.to_string())))
+    }
+
     /// Whether a password is the one that was kept; without one it takes as long, and is not.
     pub(crate) async fn is_right(&self, turn: &Turn, kept: Option<String>, password: String) -> bool {
         // Whoever asked may go away; the work goes on, and so does the turn.

@@ -210,10 +210,12 @@ impl Provider {
             ("authorize", true) if self.is_same_origin(call) => self.authorize_form(call).await,
             ("device", false) => self.device_page(call).await,
             ("device", true) if self.is_same_origin(call) => self.device_form(call).await,
+            ("account", false) => self.account(call).await,
+            ("account", true) if self.is_same_origin(call) => self.account_form(call).await,
             ("logout", false) => self.logout(call).await,
             // Programs may send their request by a form of their own site, too; what must come from our page carries its token.
             ("logout", true) => self.logout(call).await,
-            ("authorize" | "device", true) => page::tell(
+            ("authorize" | "device" | "account", true) => page::tell(
                 call,
                 StatusCode::FORBIDDEN,
                 "This form did not come from here. Go back to the program and begin again.",

@@ -35,8 +35,11 @@ pub(crate) enum Denied {
     Wait(i64),
     /// Too many others.
     Busy,
-    /// The realm wants a one-time code, and the user has no seed.
-    NeedsCode,
+    /// The realm wants a one-time code, and the user, who has shown his password, has no seed yet.
+    NeedsCode {
+        /// He was shown one, and his code was not of it.
+        wrong: bool,
+    },
     /// Something of ours failed.
     Failed(Failure),
 }
@@ -64,9 +67,13 @@ impl Denied {
                 S::SERVICE_UNAVAILABLE,
                 "Too many people are signing in at this moment. Try again soon.".to_owned(),
             ),
-            Self::NeedsCode => (
+            Self::NeedsCode { wrong: false } => (
                 S::FORBIDDEN,
-                "Your organisation wants a one-time code, and none is set up for you. Ask your administrator for one."
+                "Your organisation wants one-time codes, and none are set up for you yet. Set them up to go on.".to_owned(),
+            ),
+            Self::NeedsCode { wrong: true } => (
+                S::BAD_REQUEST,
+                "The code is not the one that your app should show. Check the clock of the device, and type the next one."
                     .to_owned(),
             ),
             Self::Failed(failure) => {
@@ -111,6 +118,19 @@ impl Problem {
         }
         answer
     }
+}
+
+/// The fields of a form that sets one-time codes up: the seed that was offered, and a code that shows that the app has it.
+pub(crate) const ENROL_SEED: &str = "enrol_seed";
+pub(crate) const NEW_CODE: &str = "new_otp";
+
+/// Somebody who has shown his password.
+pub(crate) struct Shown {
+    pub(crate) member: Member,
+    /// What is kept for him, as it was before.
+    pub(crate) credential: Option<Value>,
+    /// Whether he has shown a one-time code, too: he has a seed.
+    pub(crate) with_code: bool,
 }
 
 /// A browser that is signed in.
@@ -265,6 +285,45 @@ impl Provider {
     }
 
     async fn prove(&self, call: &Call<'_>, user: &str) -> Result<(Member, Vec<String>), Denied> {
+        let shown = self.show(call, user).await?;
+        let methods = |all: &[&str]| all.iter().map(ToString::to_string).collect();
+        if shown.with_code {
+            return Ok((shown.member, methods(&["pwd", "otp"])));
+        }
+        if !call.settings.require_totp {
+            return Ok((shown.member, methods(&["pwd"])));
+        }
+        // Whoever knows the password sets the codes up, as he would be asked to anyway.
+        let Some(seed) = call.form.get(ENROL_SEED) else {
+            return Err(Denied::NeedsCode { wrong: false });
+        };
+        let step = totp::enrolled(seed, call.form.text(NEW_CODE), call.now);
+        let step = step.ok_or(Denied::NeedsCode { wrong: true })?;
+        let change = json!({"totpSeed": seed, "totpLastStep": step});
+        let is_kept = match &shown.credential {
+            Some(read) => {
+                self.objects
+                    .change(call.cluster, CREDENTIAL, read, &change)
+                    .await?
+            }
+            None => false,
+        };
+        match is_kept {
+            true => {
+                info!(
+                    realm = call.realm,
+                    user = shown.member.name,
+                    "a user set up one-time codes at sign-in"
+                );
+                Ok((shown.member, methods(&["pwd", "otp"])))
+            }
+            // Somebody was quicker.
+            false => Err(self.wrong(call, user)),
+        }
+    }
+
+    /// Judges the password in a form, and the one-time code if the user has a seed.
+    pub(crate) async fn show(&self, call: &Call<'_>, user: &str) -> Result<Shown, Denied> {
         // A name that cannot be one is looked up like any other: under one that nobody has.
         let looked_up = if client::is_name(user) {
             user
@@ -300,10 +359,11 @@ impl Provider {
         };
         drop(turn);
         let Some(step) = step else {
-            return match call.settings.require_totp {
-                true => Err(Denied::NeedsCode),
-                false => Ok((member, vec!["pwd".to_owned()])),
-            };
+            return Ok(Shown {
+                member,
+                credential,
+                with_code: false,
+            });
         };
         // A code counts once: who is second finds the credential changed.
         let used = match &credential {
@@ -315,7 +375,11 @@ impl Provider {
             None => false,
         };
         match used {
-            true => Ok((member, vec!["pwd".to_owned(), "otp".to_owned()])),
+            true => Ok(Shown {
+                member,
+                credential,
+                with_code: true,
+            }),
             false => Err(self.wrong(call, user)),
         }
     }

@@ -1,5 +1,6 @@
 //! The provider as browsers meet it, in front of an API that follows a script.
 
+mod account;
 mod apart;
 mod browsers;
 mod external;

@@ -74,6 +74,12 @@ pub fn check(seed: &[u8], offered: &str, now: i64, last_step: Option<i64>) -> Op
     found.filter(|step| last_step.is_none_or(|last| *step > last))
 }
 
+/// The step that a code is of, if it shows that an app has a seed which was only offered; none for a seed that we would not have made.
+pub fn enrolled(seed: &str, offered: &str, now: i64) -> Option<i64> {
+    let seed = decode(seed).filter(|seed| seed.len() == SEED)?;
+    check(&seed, offered, now, None)
+}
+
 /// The address that an app reads from a picture.
 pub fn uri(realm: &str, user: &str, seed: &str) -> String {
     format!(
@@ -121,6 +127,22 @@ mod tests {
                 expected,
                 "{offered} at {now} after {last:?}"
             );
+        }
+    }
+
+    #[test]
+    fn an_app_shows_that_it_has_a_seed() {
+        let seed = encode(b"12345678901234567890");
+        for (seed, offered, expected) in [
+            (seed.as_str(), "287082", Some(1)),
+            (&seed, "287083", None),
+            (&seed, "", None),
+            // A short one could be guessed.
+            ("MZXW6", "287082", None),
+            ("", "287082", None),
+            ("0189", "287082", None),
+        ] {
+            assert_eq!(enrolled(seed, offered, 59), expected, "{seed} {offered}");
         }
     }
 

@@ -3,7 +3,7 @@
 use fairway_controller::ClientFactory;
 use fairway_portal_realm::Session;
 use fairway_portal_realm::claims::{ACCESS, API, Subject, access};
-use fairway_portal_realm::keys::{PUBLISHED, ROTATION};
+use fairway_portal_realm::keys::{self, PUBLISHED, ROTATION};
 
 use super::*;
 use crate::objects::Objects;
@@ -157,6 +157,20 @@ async fn a_token_of_an_old_key_passes_until_it_ends() {
     let turn = begun + ROTATION;
     let second = rotated(Some(&first), turn).await;
     let new = signer(&signers, &realms, &second, turn).await;
+    // Whoever verifies by the published keys finds both for as long as tokens of the old one live.
+    let published = |at: i64| {
+        let keys = realms.read(|all| {
+            keys::verifying(all.keys(ROOT), at)
+                .map(keys::PublicKey::jwk)
+                .collect::<Vec<_>>()
+        });
+        keys.iter()
+            .map(|key| key["kid"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let of = |credential: &Value| keys::read(credential).remove(0).public.id;
+    assert_eq!(published(turn), [of(&second), of(&first)]);
+    assert_eq!(published(turn + PUBLISHED), [of(&second)]);
     assert_ne!(
         token(&realms, &old, turn, 60).split('.').next(),
         token(&realms, &new, turn, 60).split('.').next(),
