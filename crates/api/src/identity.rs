@@ -36,6 +36,8 @@ pub const CREDENTIAL: Kind = kind("Credential", "credentials");
 pub const REALM_EXTRA: &str = "authentication.fairway.dev/realm";
 /// In the extra of a user: the session that his token is of.
 pub const SESSION_EXTRA: &str = "authentication.fairway.dev/session";
+/// In the extra of a service account: the user who asked for its token, which counts for as long as he does.
+pub const REQUESTED_BY: &str = "authentication.fairway.dev/requested-by";
 
 /// Between the name of a realm and that of a user or a group. A name with it is never one of Kubernetes' own, which begin with
 /// `system:`.

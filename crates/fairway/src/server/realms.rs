@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use anyhow::Context;
-use fairway_api::identity::{CREDENTIAL, GROUP_KIND, REALM, REALM_EXTRA, SESSION, SESSION_EXTRA, USER};
+use fairway_api::identity::{
+    CREDENTIAL, GROUP_KIND, REALM, REALM_EXTRA, SEPARATOR, SESSION, SESSION_EXTRA, USER,
+};
 use fairway_controller::{ClientFactory, Shutdown};
 use fairway_gateway_engine::Realms as AtGateways;
 use fairway_kernel_apiserver::Kernel;
@@ -20,6 +22,7 @@ use fairway_portal_identity::{
 use fairway_portal_realm::directory::{Fed, ROOT};
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
@@ -155,6 +158,11 @@ impl Guests for Members {
 
     fn stands(&self, cluster: &str, user: &UserInfo) -> Option<Result<UserInfo, String>> {
         let said = |key: &str| user.extra.get(key)?.first().map(String::as_str);
+        // Whatever else he comes with: he is here by somebody who has gone.
+        let is_held = said(extra::REQUESTED_BY).and_then(|bond| self.holds(bond));
+        if let Some(Err(why)) = is_held {
+            return Some(Err(why));
+        }
         let (realm, session) = (said(REALM_EXTRA)?, said(SESSION_EXTRA)?);
         let name = user.name.strip_prefix(realm)?.strip_prefix('/')?;
         let home = self.realms.read(|all| all.cluster(realm).map(str::to_owned));
@@ -167,6 +175,20 @@ impl Guests for Members {
             Ok(_) => Err("the workspace is no longer one of the organisation".to_owned()),
             Err(why) => Err(why.to_owned()),
         })
+    }
+
+    fn bond(&self, user: &UserInfo) -> Option<String> {
+        let realm = user.extra.get(REALM_EXTRA)?.first()?;
+        let name = user.name.strip_prefix(realm)?.strip_prefix(SEPARATOR)?;
+        Some(format!("{realm}{SEPARATOR}{name}{SEPARATOR}{}", user.uid))
+    }
+
+    fn holds(&self, bond: &str) -> Option<Result<(), String>> {
+        let (user, uid) = bond.rsplit_once(SEPARATOR)?;
+        let (realm, name) = user.split_once(SEPARATOR)?;
+        let counts = self.realms.read(|all| all.counts(realm, name, uid));
+        let why = || format!("{user} is gone or disabled");
+        Some(counts.then_some(()).ok_or_else(why))
     }
 }
 
@@ -207,5 +229,13 @@ impl AtGateways for Known {
 
     fn lapsed(&self, claims: &Value, now: i64) -> Option<&'static str> {
         self.realms.lapsed(claims, now)
+    }
+
+    fn is_out(&self, user: &str) -> bool {
+        self.realms.is_out(user)
+    }
+
+    fn comings_and_goings(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.realms.comings_and_goings())
     }
 }

@@ -70,7 +70,11 @@ pub fn start(
     let held = Arc::new(Held::new());
     observe::start(&mut manager, &clients, &world);
     policies::start(&mut manager, &of_policies, &world, &held);
-    portal::start(&mut manager, Arc::clone(&options.outbound));
+    portal::start(
+        &mut manager,
+        Arc::clone(&options.outbound),
+        Arc::clone(&options.realms),
+    );
     let (statuses, statuses_told) = watch::channel(statuses::Told::default());
     let (of_each, policies_told) = watch::channel(statuses::PoliciesTold::default());
     let (wanted, kept) = watch::channel(keeper::Wanted::default());

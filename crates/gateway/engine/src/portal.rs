@@ -18,11 +18,14 @@ use std::sync::Arc;
 
 use fairway_controller::queue::WorkKey;
 use fairway_controller::{
-    Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Requests, WorkspaceId,
+    Clients, Controller, Failure, Manager, ObjectKey, Outcome, Queue, Reconcile, Requests, Shutdown,
+    WorkspaceId,
 };
+use fairway_gateway_gatekeeper::Realms;
 use fairway_gateway_policy::status::Condition;
 use fairway_outbound::Outbound;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
 use crate::statuses::{MANAGER, now};
 use documents::Documents;
@@ -70,23 +73,53 @@ impl fmt::Display for Work {
 }
 
 /// Starts them.
-pub(crate) fn start(manager: &mut Manager, outbound: Arc<Outbound>) {
+pub(crate) fn start(manager: &mut Manager, outbound: Arc<Outbound>, realms: Arc<dyn Realms>) {
     let clients = manager.clients(USER);
     let queue = Queue::<Work>::default();
     let seen = Arc::new(Seen::new(clients.reach()));
     seen::watch(manager, &clients, &seen, &queue);
+    if let Some(changes) = realms.comings_and_goings() {
+        manager.spawn(follow_people(
+            changes,
+            Arc::clone(&seen),
+            queue.clone(),
+            manager.shutdown(),
+        ));
+    }
     let portal = Portal {
         clients,
         seen,
+        realms,
         documents: Documents::new(outbound),
     };
     let controller = Controller::new("gateway-portal", queue, portal).workers(WORKERS);
     manager.spawn(controller.run(manager.metrics(), manager.shutdown()));
 }
 
+/// Has keys looked at that users of realms asked for, when one of them comes or goes.
+async fn follow_people(
+    mut changes: watch::Receiver<u64>,
+    seen: Arc<Seen>,
+    queue: Queue<Work>,
+    mut shutdown: Shutdown,
+) {
+    loop {
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() {
+                return;
+            },
+            () = shutdown.wait() => return,
+        }
+        for key in seen.keys.keys_where(|_, key| keys::requester(key).is_some()) {
+            queue.add(Work::Key(key));
+        }
+    }
+}
+
 struct Portal {
     clients: Clients,
     seen: Arc<Seen>,
+    realms: Arc<dyn Realms>,
     documents: Documents,
 }
 

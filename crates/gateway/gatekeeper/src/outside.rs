@@ -42,6 +42,16 @@ pub trait Realms: Send + Sync + 'static {
     /// Why a token with such claims, whose signature and times are good, stands for nobody: its user is gone or disabled, or the
     /// session has ended. None if it does, and for tokens of other issuers, whose users nobody knows here.
     fn lapsed(&self, claims: &Value, now: i64) -> Option<&'static str>;
+
+    /// Whether a user name is one of a realm's, and its user is gone or disabled. Nothing is known of other names.
+    fn is_out(&self, _user: &str) -> bool {
+        false
+    }
+
+    /// Moves on whenever a user may sign in no longer, or again; none if that never happens.
+    fn comings_and_goings(&self) -> Option<tokio::sync::watch::Receiver<u64>> {
+        None
+    }
 }
 
 /// An installation without any.

@@ -45,6 +45,8 @@ pub struct Around<'a> {
     pub approvals: &'a [&'a Value],
     /// The first host name of the product's route.
     pub hostname: Option<&'a str>,
+    /// Whether whoever asked for it is a user of a realm of this installation, and is gone or disabled.
+    pub requester_is_out: bool,
     /// Where Secrets for authentication are kept.
     pub system_namespace: &'a str,
     /// Seconds since 1970.
@@ -191,6 +193,14 @@ fn failure(key: &Value, around: &Around<'_>) -> Option<(&'static str, String)> {
     }
     if let Some(failure) = failure_of_secret(key, around) {
         return Some(failure);
+    }
+    if around.requester_is_out {
+        let user = key["spec"]["requestedBy"]["userId"].as_str().unwrap_or("");
+        let message = format!(
+            "{user}, who asked for the key, is disabled or gone; it counts again once the user is enabled, or once \
+             spec.requestedBy names somebody else and the owner of the API approves that"
+        );
+        return Some(("RequesterDisabled", message));
     }
     if !product["status"]["discoveredAuthScheme"].is_object() {
         let message = format!("APIProduct {product_key} does not have a discovered authentication scheme");

@@ -67,6 +67,17 @@ pub trait Guests: Send + Sync {
     fn stands(&self, _cluster: &str, _user: &UserInfo) -> Option<Result<UserInfo, String>> {
         None
     }
+
+    /// What the token of a service account says of the user who asks for it, if it is to count for as long as he does; `None` if they do
+    /// not know him.
+    fn bond(&self, _user: &UserInfo) -> Option<String> {
+        None
+    }
+
+    /// Whether the user whom a bond names still counts, whatever became of his sessions; `None` if it is none of theirs.
+    fn holds(&self, _bond: &str) -> Option<Result<(), String>> {
+        None
+    }
 }
 
 /// Those who know guests. They are asked in the order in which they came.
@@ -103,6 +114,23 @@ impl GuestBooks {
     pub(crate) fn stands(&self, cluster: &str, user: &UserInfo) -> Option<Result<UserInfo, String>> {
         let all = self.all.load();
         all.iter().find_map(|guests| guests.stands(cluster, user))
+    }
+
+    /// What a token that a user asks for says of him. Whoever is here by such a token, or for somebody, hands his bond on: nobody gets
+    /// rid of it by a second token.
+    pub(crate) fn bond(&self, user: &UserInfo) -> Option<String> {
+        let handed_on = user.extra.get(extra::REQUESTED_BY).and_then(|all| all.first());
+        handed_on.cloned().or_else(|| {
+            let all = self.all.load();
+            all.iter().find_map(|guests| guests.bond(user))
+        })
+    }
+
+    /// Whether a bond holds. One that nobody knows does not.
+    pub(crate) fn holds(&self, bond: &str) -> Result<(), String> {
+        let all = self.all.load();
+        let found = all.iter().find_map(|guests| guests.holds(bond));
+        found.unwrap_or_else(|| Err(format!("nobody knows {bond}")))
     }
 
     pub(crate) async fn authenticate(&self, cluster: &str, token: &str) -> Option<Result<UserInfo, String>> {

@@ -96,6 +96,8 @@ pub mod extra {
     pub const CLUSTER_NAME: &str = "authentication.kcp.io/cluster-name";
     /// The workspace in which, and below which, a user is at home: a domain that knows him says so, and nobody else can.
     pub const HOME: &str = "authentication.fairway.dev/home";
+    /// Who asked for the token of a service account, or acts as somebody else: the token counts for as long as he does.
+    pub const REQUESTED_BY: &str = "authentication.fairway.dev/requested-by";
     /// Further identities of the user, each as JSON.
     pub const WARRANT: &str = "authorization.kcp.io/warrant";
 }

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fairway_api::identity::SEPARATOR;
 use fairway_portal_realm::claims::{self, Access};
 use fairway_portal_realm::directory::Fed;
 use fairway_portal_realm::proven::{Proven, mark};
 use fairway_portal_realm::{Directory, Member, keys};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// The longest token that is looked at.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -20,6 +21,7 @@ pub struct Realms {
     proven: Mutex<Proven>,
     base: OnceLock<String>,
     chores: Notify,
+    comings_and_goings: watch::Sender<u64>,
 }
 
 /// Whom a token stands for.
@@ -57,14 +59,33 @@ impl Realms {
 
     /// Takes in an object of a realm, or that it is gone. True if somebody may have lost a right by it.
     pub fn take(&self, fed: Fed, cluster: &str, name: &str, object: Option<&Value>) -> bool {
-        let (lost, has_chores) = self.write(|all| {
+        let is_user = fed == Fed::User;
+        let (lost, has_chores, has_come_or_gone) = self.write(|all| {
+            let before = is_user.then(|| all.standing(cluster, name));
             let lost = all.take(fed, cluster, name, object);
-            (lost, fed == Fed::User && all.has_chores())
+            let after = is_user.then(|| all.standing(cluster, name));
+            (lost, is_user && all.has_chores(), before != after)
         });
         if has_chores {
             self.chores.notify_one();
         }
+        if has_come_or_gone {
+            self.comings_and_goings.send_modify(|times| *times += 1);
+        }
         lost
+    }
+
+    /// Moves on whenever a user may sign in no longer, or again.
+    pub fn comings_and_goings(&self) -> watch::Receiver<u64> {
+        self.comings_and_goings.subscribe()
+    }
+
+    /// Whether a name as Kubernetes knows it is one of a realm, and its user is gone or disabled.
+    pub fn is_out(&self, username: &str) -> bool {
+        let Some((realm, name)) = username.split_once(SEPARATOR) else {
+            return false;
+        };
+        self.read(|all| all.cluster(realm).is_some() && all.member(realm, name).is_none())
     }
 
     /// Waits until there is something to do about users.

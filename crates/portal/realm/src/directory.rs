@@ -257,6 +257,19 @@ impl Directory {
         })
     }
 
+    /// The identity of a user of a workspace's realm who may sign in.
+    pub fn standing(&self, cluster: &str, name: &str) -> Option<Box<str>> {
+        let person = self.rooms.get(cluster)?.users.get(name)?;
+        person.may_sign_in().then(|| person.uid.clone())
+    }
+
+    /// Whether a user of this identity may sign in, whatever became of his sessions.
+    pub fn counts(&self, realm: &str, name: &str, uid: &str) -> bool {
+        let cluster = self.cluster(realm);
+        let found = cluster.and_then(|cluster| self.standing(cluster, name));
+        !uid.is_empty() && found.is_some_and(|found| *found == *uid)
+    }
+
     /// When a user has signed in, as far as it was noted.
     pub fn last_sign_in(&self, realm: &str, name: &str) -> Option<i64> {
         let room = self.rooms.get(self.cluster(realm)?)?;

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fairway_api::Kind;
 use fairway_api::gateway::{API_KEY, API_KEY_APPROVAL, API_KEY_REQUEST};
+use fairway_api::identity::SEPARATOR;
 use fairway_controller::commit::difference;
 use fairway_controller::{Failure, ObjectKey, Outcome, Requests};
 use fairway_gateway_policy::portal::{
@@ -60,6 +61,7 @@ impl Portal {
                 requests: &standing,
                 approvals: &approvals,
                 hostname,
+                requester_is_out: requester(object).is_some_and(|user| self.realms.is_out(user)),
                 system_namespace: SYSTEM_NAMESPACE,
                 now: Timestamp::now().as_second(),
                 timestamp: &timestamp,
@@ -221,6 +223,12 @@ impl Pass<'_> {
         }
         tell(self.requests, &path(&API_KEY_REQUEST, &place), request, told).await
     }
+}
+
+/// Who asked for a key, if it may be a user of a realm.
+pub(super) fn requester(key: &Value) -> Option<&str> {
+    let user = key["spec"]["requestedBy"]["userId"].as_str()?;
+    user.contains(SEPARATOR).then_some(user)
 }
 
 fn secrets() -> Kind {

@@ -154,6 +154,24 @@ async fn a_key_counts_while_it_is_approved() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disabled_users_key_does_not_count_until_he_is_enabled() {
+    let world = started("automatic").await;
+    let mut mine = key(None);
+    mine["spec"]["requestedBy"]["userId"] = json!("acme/alice");
+    world.create(KEYS, &mine).await;
+    let path = format!("{KEYS}/mine");
+    world.until_condition(&path, "Approved", "True").await;
+    let value = value_of(&world, &format!("{SECRETS}/mine-api-key")).await;
+    until_passes(&world, &value, true).await;
+    world.people.set_out(&["acme/alice"]);
+    until_passes(&world, &value, false).await;
+    let told = world.until_condition(&path, "Failed", "True").await;
+    assert_eq!(told["status"]["conditions"][0]["reason"], "RequesterDisabled");
+    world.people.set_out(&["acme/bob"]);
+    until_passes(&world, &value, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consumer_may_bring_a_key() {
     let world = started("automatic").await;
     world.create(KEYS, &key(Some("own"))).await;

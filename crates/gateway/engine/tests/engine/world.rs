@@ -1,10 +1,10 @@
 //! An API with the controllers of gateways on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fairway_controller::{ClientFactory, Requests, Shutdown, ShutdownTrigger};
-use fairway_gateway_engine::{DataPlane, Issuer, NoRealms, Options, Settings};
+use fairway_gateway_engine::{DataPlane, Issuer, Options, Realms, Settings};
 use fairway_gateway_routes::table::Certificate;
 use fairway_kernel_apiserver::authn::token::Tokens;
 use fairway_kernel_apiserver::client::InProcess;
@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct World {
     pub(crate) api: Requests,
     pub(crate) plane: Arc<Remembering>,
+    pub(crate) people: Arc<People>,
     _end: ShutdownTrigger,
     _folder: tempfile::TempDir,
 }
@@ -35,6 +36,38 @@ struct Nobody;
 impl Issuer for Nobody {
     fn issue(&self, _: &[String], _: i64) -> Result<Certificate, String> {
         Err("there is no authority here".to_owned())
+    }
+}
+
+/// A realm of which is known who may not sign in.
+#[derive(Default)]
+pub(crate) struct People {
+    out: Mutex<Vec<String>>,
+    changes: tokio::sync::watch::Sender<u64>,
+}
+
+impl People {
+    pub(crate) fn set_out(&self, users: &[&str]) {
+        *self.out.lock().unwrap() = users.iter().map(ToString::to_string).collect();
+        self.changes.send_modify(|times| *times += 1);
+    }
+}
+
+impl Realms for People {
+    fn document(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn lapsed(&self, _: &Value, _: i64) -> Option<&'static str> {
+        None
+    }
+
+    fn is_out(&self, user: &str) -> bool {
+        self.out.lock().unwrap().iter().any(|it| it == user)
+    }
+
+    fn comings_and_goings(&self) -> Option<tokio::sync::watch::Receiver<u64>> {
+        Some(self.changes.subscribe())
     }
 }
 
@@ -67,12 +100,13 @@ impl World {
             InProcess::new(Arc::clone(&for_users), UserInfo::new(user, groups))
         });
         let plane = Arc::new(Remembering::default());
+        let people = Arc::new(People::default());
         let (end, shutdown) = Shutdown::new();
         let options = Options {
             clients,
             plane: Arc::clone(&plane) as Arc<dyn DataPlane>,
             outbound: Arc::new(Outbound::new(AllowedHosts::parse("loopback").unwrap())),
-            realms: Arc::new(NoRealms),
+            realms: Arc::clone(&people) as Arc<dyn Realms>,
             issuer: Arc::new(Nobody),
             names: tokio::sync::watch::channel(Arc::default()).0,
             settings: Settings::default(),
@@ -84,6 +118,7 @@ impl World {
         Self {
             api,
             plane,
+            people,
             _end: end,
             _folder: folder,
         }

@@ -51,6 +51,7 @@ struct Case {
     secret: Option<Value>,
     requests: Vec<Value>,
     approvals: Vec<Value>,
+    requester_is_out: bool,
 }
 
 impl Case {
@@ -63,6 +64,7 @@ impl Case {
             secret: Some(json!({"data": {"api_key": "c2VjcmV0"}})),
             requests: vec![request(&key(), "r1")],
             approvals: Vec::new(),
+            requester_is_out: false,
         }
     }
 
@@ -77,6 +79,7 @@ impl Case {
                 requests: &requests,
                 approvals: &approvals,
                 hostname: Some("toys.example.com"),
+                requester_is_out: self.requester_is_out,
                 system_namespace: "kuadrant-system",
                 now: 1_780_000_000,
                 timestamp: "2026-05-28T20:26:40Z",
@@ -191,6 +194,22 @@ fn what_is_missing_is_told() {
         ..Case::new("nothing is asked before it can be had")
     };
     case.check("Failed SecretNotFound");
+}
+
+#[test]
+fn a_key_counts_while_its_requester_does() {
+    let case = |approvals| Case {
+        approvals,
+        requester_is_out: true,
+        ..Case::new("a disabled user's key")
+    };
+    // It loses neither request nor approval, so that it counts again when he does.
+    let decided = case(vec![approval("a", 2, true)]).check("Failed RequesterDisabled adopted");
+    assert!(
+        decided.condition.message.starts_with("alice, who asked"),
+        "{decided:?}"
+    );
+    case(Vec::new()).check("Failed RequesterDisabled");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A token is a JSON Web Token of the API server, bound to a Secret in the account's namespace. The Secret says what it may be
 //! used for and does not hold it: who has lost it makes another one.
 
+use fairway_api::identity::REQUESTED_BY;
 use fairway_controller::error::is_already_exists;
 use http::StatusCode;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
@@ -192,7 +193,14 @@ fn secret(account: &Account, owner: &ServiceAccount, name: &str, scopes: &[Strin
 }
 
 async fn issue(account: &Account, secret: &Secret) -> Result<String, Problem> {
+    // Who is here by a token that ends with a user gets none that outlives it.
+    let extra = account.caller.user.as_ref().and_then(|user| user.extra.as_ref());
+    let requester = extra.and_then(|extra| extra.get(REQUESTED_BY)?.first());
     let request = TokenRequest {
+        metadata: ObjectMeta {
+            annotations: requester.map(|it| [(REQUESTED_BY.to_owned(), it.clone())].into()),
+            ..ObjectMeta::default()
+        },
         spec: Some(TokenRequestSpec {
             audiences: Some(vec![AUDIENCE.to_owned()]),
             expiration_seconds: Some(LIFETIME),
@@ -203,7 +211,7 @@ async fn issue(account: &Account, secret: &Secret) -> Result<String, Problem> {
                 uid: secret.metadata.uid.clone(),
             }),
         }),
-        ..TokenRequest::default()
+        status: None,
     };
     let issued = Api::<ServiceAccount>::namespaced(account.client.clone(), &account.namespace)
         .create_token_request(&account.name, &PostParams::default(), &request)

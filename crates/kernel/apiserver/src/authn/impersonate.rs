@@ -102,6 +102,10 @@ pub fn impersonate(
         user.extra
             .insert(extra::SCOPES.to_owned(), vec![format!("cluster:{cluster}")]);
     }
+    // Who acts as somebody gets nothing that outlives himself.
+    if let Some(bond) = kernel.guests.bond(requestor) {
+        user.extra.insert(extra::REQUESTED_BY.to_owned(), vec![bond]);
+    }
     let anonymous = name == "system:anonymous";
     let implied = if anonymous { UNAUTHENTICATED } else { AUTHENTICATED };
     if !user.in_group(AUTHENTICATED) && !user.in_group(UNAUTHENTICATED) {

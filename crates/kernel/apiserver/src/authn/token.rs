@@ -1,7 +1,8 @@
 //! Service-account tokens: signed JWTs, bound to their account and, if asked for, to an object.
 //!
 //! A token is valid only in the workspace of its account, until it expires, and as long as the account (same UID) and
-//! the object that it is bound to exist. Tokens are signed with ES256; the public keys are published as a JWKS under the
+//! the object that it is bound to exist. If a user of a domain asked for it, it counts for as long as he does: who is
+//! disabled keeps no way in by an account. Tokens are signed with ES256; the public keys are published as a JWKS under the
 //! issuer's discovery document, so that others can verify them without asking. One key signs; keys that signed before
 //! it verify until the last of their tokens has expired.
 
@@ -152,10 +153,15 @@ pub enum TokenError {
     /// The account or the bound object is gone.
     #[error("what the token is bound to does not exist any more: {0}")]
     Unbound(String),
+    /// The user who asked for it is gone or disabled.
+    #[error("who asked for the token counts no longer: {0}")]
+    Requester(String),
 }
 
 /// Which workspace an account is of, among the claims of its tokens. Tokens of the root workspace are as Kubernetes' own.
 const CLUSTER_CLAIM: &str = "clusterName";
+/// Who asked for a token, among its claims, if it counts for as long as he does.
+const REQUESTER_CLAIM: &str = "requestedBy";
 
 /// The workspace that a token says its account is of, unverified; nothing for tokens of the root workspace and of others.
 pub(crate) fn claimed_home(token: &str) -> Option<ClusterId> {
@@ -203,6 +209,8 @@ pub struct Grant<'a> {
     pub lifetime: i64,
     /// Kind, name and UID of the object that it is bound to.
     pub bound: Option<(&'a str, &'a str, &'a str)>,
+    /// The user whom it stands and falls with.
+    pub requester: Option<&'a str>,
     /// A fresh id.
     pub id: &'a str,
 }
@@ -275,6 +283,9 @@ impl Tokens {
         }
         if let Some((kind, name, uid)) = grant.bound {
             kubernetes[kind.to_lowercase()] = json!({"name": name, "uid": uid});
+        }
+        if let Some(requester) = grant.requester {
+            kubernetes[REQUESTER_CLAIM] = requester.into();
         }
         let audiences = if grant.audiences.is_empty() {
             vec![self.issuer.clone()]
@@ -388,6 +399,11 @@ impl Tokens {
                     .insert(format!("authentication.kubernetes.io/{key}"), vec![name]);
             }
         }
+        if let Some(requester) = private[REQUESTER_CLAIM].as_str() {
+            kernel.guests.holds(requester).map_err(TokenError::Requester)?;
+            user.extra
+                .insert(extra::REQUESTED_BY.to_owned(), vec![requester.to_owned()]);
+        }
         let id = text(&claims["jti"]);
         if !id.is_empty() {
             user.extra.insert(
@@ -472,6 +488,7 @@ mod tests {
             now: 1_000,
             lifetime: 600,
             bound: None,
+            requester: None,
             id: "i",
         }
     }

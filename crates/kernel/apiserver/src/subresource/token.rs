@@ -1,5 +1,6 @@
 //! `serviceaccounts/token`: a token for an account, bound and with an end.
 
+use fairway_kernel_tenancy::names::extra;
 use serde_json::{Value, json};
 
 use super::other;
@@ -43,6 +44,7 @@ pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
         .map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
         .unwrap_or_default();
     let bound = bound_object(call, &spec["boundObjectRef"])?;
+    let requester = requester(call, &request);
     let tokens = &call.kernel.tokens;
     let id = call.kernel.random.uuid();
     let now = call.kernel.clock.unix();
@@ -58,6 +60,7 @@ pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
             bound: bound
                 .as_ref()
                 .map(|(kind, name, uid)| (kind.as_str(), name.as_str(), uid.as_str())),
+            requester: requester.as_deref(),
             id: &id,
         })
         .map_err(ApiError::internal)?;
@@ -75,6 +78,15 @@ pub(super) async fn create(call: &Call<'_>, body: &[u8]) -> Answer {
     request["spec"]["boundObjectRef"] = spec["boundObjectRef"].clone();
     request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(now + lifetime)});
     other(call, 201, &request)
+}
+
+/// Whom the token stands and falls with: the user who asks, or whom he has asked to ask. Naming somebody else can only shorten its life.
+fn requester(call: &Call<'_>, request: &Value) -> Option<String> {
+    let own = call.kernel.guests.bond(call.user);
+    own.or_else(|| {
+        let named = request["metadata"]["annotations"][extra::REQUESTED_BY].as_str();
+        named.filter(|it| !it.is_empty()).map(str::to_owned)
+    })
 }
 
 /// A request may say for whom it is, and must then be right.

@@ -470,6 +470,7 @@ async fn an_expired_token_is_refused() {
                 now,
                 lifetime,
                 bound: None,
+                requester: None,
                 id: "id",
             })
             .unwrap()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use fairway_kernel_apiserver::authn::{Guests, UserInfo};
 use futures::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::Server;
 use crate::workspaces::workspace;
@@ -13,6 +13,7 @@ use crate::workspaces::workspace;
 const A: &str = "aaaaaaaaaaaaaaaa";
 const TEAM: &str = "cccccccccccccccc";
 const B: &str = "bbbbbbbbbbbbbbbb";
+const BOND: &str = "acme/alice/1";
 const HOME: &str = "authentication.fairway.dev/home";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -64,6 +65,14 @@ impl Guests for Book {
     /// In the root it knows him without his token, too.
     fn stands(&self, _: &str, user: &UserInfo) -> Option<Result<UserInfo, String>> {
         (self.1 && user.name == "acme/alice").then(|| self.user())
+    }
+
+    fn bond(&self, user: &UserInfo) -> Option<String> {
+        (user.name == "acme/alice").then(|| BOND.to_owned())
+    }
+
+    fn holds(&self, bond: &str) -> Option<Result<(), String>> {
+        (bond == BOND).then(|| self.user().map(drop))
     }
 }
 
@@ -172,4 +181,64 @@ async fn whoever_is_at_home_in_the_root_is_let_in_by_access_alone() {
     assert!(is_known(A).await);
     // What is below has a parent of its own.
     alice.get(&at(TEAM, MAPS)).await.expect(403);
+}
+
+/// Tokens of service accounts that a guest asked for, by whatever way, count for as long as he does.
+#[tokio::test]
+async fn a_token_that_a_guest_asked_for_ends_with_him() {
+    let server = Server::start().await;
+    let book = Arc::new(Book::in_the_root());
+    server.kernel.guests.add(Arc::clone(&book) as Arc<dyn Guests>);
+    let admin = server.admin();
+    let binding = json!({"metadata": {"name": "devs"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [
+            {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "acme/devs"},
+            {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}]});
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    admin.post(path, &binding).await.expect(201);
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    admin
+        .post(accounts, &json!({"metadata": {"name": "robot"}}))
+        .await
+        .expect(201);
+    let path = format!("{accounts}/robot/token");
+    let bearer = |token: &str| {
+        server
+            .anonymous()
+            .with("authorization", &format!("Bearer {token}"))
+    };
+    let request = json!({"metadata": {}, "spec": {"audiences": []}});
+    let text = |made: &Value| made["status"]["token"].as_str().unwrap().to_owned();
+    let alice = bearer("alice");
+    let own = text(&alice.post(&path, &request).await.expect(201));
+    let further = text(&bearer(&own).post(&path, &request).await.expect(201));
+    let acting = alice.with("impersonate-user", "system:admin");
+    let acting = acting.with("impersonate-group", "system:masters");
+    let acted = text(&acting.post(&path, &request).await.expect(201));
+    let named =
+        json!({"metadata": {"annotations": {"authentication.fairway.dev/requested-by": BOND}}, "spec": {}});
+    let named = text(&admin.post(&path, &named).await.expect(201));
+    let lasting = text(&admin.post(&path, &request).await.expect(201));
+    let bound = [
+        ("her own", own),
+        ("one got by it", further),
+        ("one got as somebody else", acted),
+        ("one that somebody got for her", named),
+    ];
+    let mut watch = bearer(&bound[0].1).watch(&format!("{MAPS}?watch=1")).await;
+    for (state, code) in [(MEMBER, 200), (UNKNOWN, 401), (MEMBER, 200)] {
+        book.set(state);
+        for (what, token) in &bound {
+            assert_eq!(
+                bearer(token).get(MAPS).await.code,
+                code,
+                "{what} in state {state}"
+            );
+        }
+        bearer(&lasting).get(MAPS).await.expect(200);
+    }
+    book.set(UNKNOWN);
+    server.kernel.guests.standing_changed();
+    assert_eq!(watch.next().await, None, "a watch ends, too");
 }

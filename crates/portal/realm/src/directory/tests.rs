@@ -76,6 +76,27 @@ fn users_of_the_same_name_are_not_the_same() {
 }
 
 #[test]
+fn a_user_counts_until_he_is_disabled_or_gone_whatever_became_of_his_sessions() {
+    let mut all = directory();
+    all.take(Fed::Session, "c1", "s1", None);
+    let mut leaving = user("1", false);
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    for (object, counts, why) in [
+        (Some(user("1", false)), true, "enabled"),
+        (Some(user("1", true)), false, "disabled"),
+        (Some(user("1", false)), true, "enabled again"),
+        (Some(leaving), false, "being deleted"),
+        (None, false, "gone"),
+        (Some(user("4", false)), false, "another one of that name"),
+    ] {
+        all.take(Fed::User, "c1", "alice", object.as_ref());
+        assert_eq!(all.counts("acme", "alice", "1"), counts, "{why}");
+        assert!(all.counts("other", "alice", "2"), "{why}: a neighbour's");
+    }
+    assert!(!all.counts("acme", "alice", "") && !all.counts("nowhere", "alice", "1"));
+}
+
+#[test]
 fn a_sign_in_is_known_as_it_was_noted() {
     let mut all = directory();
     assert_eq!(all.last_sign_in("acme", "alice"), None);
