@@ -21,6 +21,7 @@ pub(crate) async fn find(
     person: &Person,
     entity: &EntityRef,
 ) -> Result<Option<Value>, String> {
+    let entity = entity.clone().folded();
     let parts = [&entity.kind, &entity.namespace, &entity.name];
     if !parts.iter().all(|part| is_name(part)) {
         return Err(format!("{entity} is not a reference to an entity"));

@@ -13,7 +13,7 @@ const ENTITIES: &str = "/apis/fairway.dev/v1alpha1/catalogentities";
 
 /// A Template by its reference, as Backstage writes it.
 pub async fn find(requests: &Requests, builtins: &[Builtin], reference: &str) -> Result<Value, String> {
-    let entity = EntityRef::parse(reference, Some("template"), None)?;
+    let entity = EntityRef::parse(reference, Some("template"), None)?.folded();
     let missing = || {
         format!("there is no {entity}, or you may not read it; `fairway template list` shows which there are")
     };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// A reference to an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityRef {
-    /// Kind, in lower case.
+    /// Kind, as it was written.
     pub kind: String,
     /// Namespace.
     pub namespace: String,
@@ -32,16 +32,28 @@ impl EntityRef {
             None => (default_namespace.unwrap_or("default"), rest),
         };
         let kind = kind.ok_or_else(|| format!("{text:?} does not say which kind of entity is meant"))?;
+        Self::of(kind, namespace, name).ok_or_else(wrong)
+    }
+
+    /// One of these parts, if each of them can be one. Case is kept, as Backstage keeps it.
+    pub fn of(kind: &str, namespace: &str, name: &str) -> Option<Self> {
         let is_part =
             |part: &str| !part.is_empty() && part.len() <= 253 && !part.contains([':', '/', ' ', '\n']);
-        if ![kind, namespace, name].into_iter().all(is_part) {
-            return Err(wrong());
-        }
-        Ok(Self {
-            kind: kind.to_lowercase(),
-            namespace: namespace.to_lowercase(),
+        [kind, namespace, name].into_iter().all(is_part).then(|| Self {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
             name: name.to_owned(),
         })
+    }
+
+    /// The same as catalogs look it up: case makes no difference in a kind and a namespace.
+    #[must_use]
+    pub fn folded(self) -> Self {
+        Self {
+            kind: self.kind.to_lowercase(),
+            namespace: self.namespace.to_lowercase(),
+            name: self.name,
+        }
     }
 
     /// As expressions see it.
@@ -52,7 +64,8 @@ impl EntityRef {
 
 impl std::fmt::Display for EntityRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}/{}", self.kind, self.namespace, self.name.to_lowercase())
+        let text = format!("{}:{}/{}", self.kind, self.namespace, self.name);
+        f.write_str(&text.to_lowercase())
     }
 }
 
@@ -139,6 +152,7 @@ mod tests {
         for (text, kind, expected) in [
             ("component:default/web", None, Some("component:default/web")),
             ("Group:Team", None, Some("group:default/team")),
+            ("Group:My-Space/Team", None, Some("group:my-space/team")),
             ("web", Some("Component"), Some("component:default/web")),
             ("ns/web", Some("component"), Some("component:ns/web")),
             ("web", None, None),
@@ -150,6 +164,15 @@ mod tests {
             let read = EntityRef::parse(text, kind, None);
             assert_eq!(read.ok().map(|it| it.to_string()).as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn case_is_kept_until_somebody_looks_it_up() {
+        let read = EntityRef::parse("Group:My-Space/Team", None, None).unwrap();
+        let kept = json!({"kind": "Group", "namespace": "My-Space", "name": "Team"});
+        assert_eq!(read.to_json(), kept);
+        let looked_up = json!({"kind": "group", "namespace": "my-space", "name": "Team"});
+        assert_eq!(read.folded().to_json(), looked_up);
     }
 
     #[test]

@@ -148,6 +148,18 @@ fn texts_come_to() {
             "user",
         ),
         (
+            "${{ 'Group:My-Space/Team' | parseEntityRef | dump }}",
+            r#"{"kind":"Group","namespace":"My-Space","name":"Team"}"#,
+        ),
+        (
+            "${{ {kind: 'API', name: 'Pets'} | parseEntityRef({defaultKind: 'x', defaultNamespace: 'Zoo'}) | dump }}",
+            r#"{"kind":"API","namespace":"Zoo","name":"Pets"}"#,
+        ),
+        (
+            "${{ {name: 'ann'} | parseEntityRef({defaultKind: 'User'}) | dump }}",
+            r#"{"kind":"User","namespace":"default","name":"ann"}"#,
+        ),
+        (
             "${{ values.on is defined }} ${{ values.zip is undefined }} ${{ 4 is even }} ${{ 'a' is string }}",
             "true true true true",
         ),

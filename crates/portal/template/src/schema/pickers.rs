@@ -117,7 +117,7 @@ fn entity(fields: &Map<String, Value>, kinds: &[String], text: &str) -> Option<S
         }
         Ok(named) => Some(format!(
             "a {} cannot be picked here, only {}",
-            named.kind,
+            named.kind.to_lowercase(),
             kinds.join(", ")
         )),
         // A name alone, or any text.
