@@ -3,7 +3,7 @@
 //! - [`template`]: what a Template says, read and judged: pages of questions, steps, outputs.
 //! - [`schema`], [`answers`]: whether answers are what the questions want.
 //! - [`pages`], [`asking`]: which pages are asked, and which questions answers lead to.
-//! - [`expression`], [`input`]: `${{ }}` in texts and in the inputs of steps.
+//! - [`expression`], [`input`]: `${{ }}` in texts and in the inputs of steps; [`turns`]: how often a step is done.
 //! - [`files`], [`skeleton`]: the working tree of a run, which is a value, and what `fetch:template` makes of a skeleton.
 //! - [`run`]: a run as a state machine whose state is data: what to do next, forwards and backwards.
 //! - [`secrets`], [`leak`]: what must not be seen in logs and objects, and must not reach Git.
@@ -28,3 +28,4 @@ mod secret_fields;
 pub mod secrets;
 pub mod skeleton;
 pub mod template;
+pub mod turns;
