@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub use document::Syntax;
 pub use error::{Error, Fault};
 pub use evaluate::Limits;
-pub use filters::FILTERS;
+pub use filters::{ABOUT, About, FILTERS};
 pub use value::Value;
 
 use document::{Part, document};

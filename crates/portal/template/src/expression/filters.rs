@@ -1,5 +1,6 @@
 //! Filters: Nunjucks' own and, in `backstage`, those that templates of software know.
 
+mod about;
 mod backstage;
 mod order;
 
@@ -10,6 +11,7 @@ use regex::Regex;
 use super::error::{Error, Fault};
 use super::evaluate::Budget;
 use super::value::Value;
+pub use about::{ABOUT, About};
 
 /// The names of all filters, for who asks which there are.
 pub const FILTERS: &[&str] = &[
