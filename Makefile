@@ -147,6 +147,11 @@ slice:
 	@scripts/tools.sh python kubectl qemu
 	$(PYTHON) tests/machines/slice.py --fairway $(FAIRWAY)
 
+.PHONY: templates
+templates: ## templates that others have written, below FROM=DIRECTORY, run on the debug binary and counted (tests/templates)
+	@scripts/tools.sh python kubectl
+	$(PYTHON) tests/templates/run.py --fairway $(FAIRWAY) --tools $(TOOLS) $(FROM) $(ARGS)
+
 .PHONY: golden-path
 golden-path: ## golden paths on the whole program: runs, dry runs, undoing, kill -9, quotas, rights, mail, Backstage's API
 	@scripts/tools.sh python
