@@ -158,19 +158,27 @@ async fn a_token_of_an_old_key_passes_until_it_ends() {
     let second = rotated(Some(&first), turn).await;
     let new = signer(&signers, &realms, &second, turn).await;
     // Whoever verifies by the published keys finds both for as long as tokens of the old one live.
-    let published = |at: i64| {
-        let keys = realms.read(|all| {
-            keys::verifying(all.keys(ROOT), at)
-                .map(keys::PublicKey::jwk)
-                .collect::<Vec<_>>()
-        });
-        keys.iter()
-            .map(|key| key["kid"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
     let of = |credential: &Value| keys::read(credential).remove(0).public.id;
-    assert_eq!(published(turn), [of(&second), of(&first)]);
-    assert_eq!(published(turn + PUBLISHED), [of(&second)]);
+    let verifying = |at: i64| {
+        let ids = |all: &[keys::KeyEntry]| {
+            keys::verifying(all, at)
+                .map(|it| it.id.clone())
+                .collect::<Vec<_>>()
+        };
+        realms.read(|all| ids(all.keys(ROOT)))
+    };
+    assert_eq!(verifying(turn), [of(&second), of(&first)]);
+    assert_eq!(verifying(turn + PUBLISHED), [of(&second)]);
+    let silent = Script::new();
+    let request = Request::get(format!("{BASE}/realms/root/jwks"));
+    let body = Full::new(Bytes::new()).map_err(|never| match never {});
+    let request = request.body(body.boxed_unsync()).unwrap();
+    let provider = provider(&silent, Arc::clone(&realms));
+    let answer = provider.serve(request, IpAddr::from(Ipv4Addr::LOCALHOST)).await;
+    let answer = answer.into_body().collect().await.unwrap().to_bytes();
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["keys"][0]["kid"], of(&second));
+    assert_eq!(answer["keys"][1]["kid"], of(&first));
     assert_ne!(
         token(&realms, &old, turn, 60).split('.').next(),
         token(&realms, &new, turn, 60).split('.').next(),
