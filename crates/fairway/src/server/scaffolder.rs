@@ -1,5 +1,7 @@
 //! Software templates, wired to the kernel, the Git host, and the mail servers that notifications are configured with.
 
+mod renders;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -437,6 +439,7 @@ pub(super) fn make(
         outbound,
         builtins: builtins(neighbours.doors.domain()),
         places: Arc::new(OwnPlaces(neighbours.foresight)),
+        renderer: Arc::new(renders::OwnRenderer),
         gateways: Arc::new(neighbours.doors),
         portal: url.to_owned(),
     })

@@ -1,13 +1,14 @@
 //! What steps can do: Backstage's actions by name, with what they take and give.
 
-mod argocd;
+pub(crate) mod argocd;
 mod catalog;
 mod debug;
+mod examples;
 mod fetch;
 mod fs;
 mod http;
 pub(crate) mod notify;
-mod objects;
+pub(crate) mod objects;
 mod publish;
 
 use serde_json::{Value, json};
@@ -385,7 +386,7 @@ pub fn describe(action: &Action) -> Value {
         .map(|(name, kind)| ((*name).to_owned(), property(kind)))
         .collect();
     json!({
-        "id": action.id, "description": action.description,
+        "id": action.id, "description": action.description, "examples": examples::of(action.id),
         "schema": {
             "input": {"type": "object", "properties": inputs, "required": required},
             "output": {"type": "object", "properties": outputs},
@@ -403,9 +404,9 @@ pub(crate) async fn act(job: &mut Job<'_>, name: &str) -> Result<Value, StepErro
         .into_iter()
         .map(|field| format!("input.{field}"))
         .collect();
-    if !unknown.is_empty() && job.turn == 0 {
+    if !unknown.is_empty() {
         let unknown = unknown.join(", ");
-        job.log(&format!("{name} does not know {unknown}: nobody looks at it"));
+        job.log_once(&format!("{name} does not know {unknown}: nobody looks at it"));
     }
     if job.mode == Mode::Again && !known.is_of_files {
         return Ok(Value::Null);

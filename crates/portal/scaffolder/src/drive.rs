@@ -22,7 +22,7 @@ use crate::voyage::Voyage;
 use crate::{World, actions, now, templates, undo, who};
 
 pub(crate) use job::{Job, Mode, StepError};
-pub(crate) use step::{output, perform, variables};
+pub(crate) use step::{output, perform, variables_after};
 
 /// How soon a process that begins anew looks again.
 const SOON: Duration = Duration::from_millis(500);

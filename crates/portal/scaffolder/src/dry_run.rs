@@ -1,5 +1,7 @@
 //! What a run would do, without doing it: the same steps with the same rights, in which nothing is written.
 
+mod verdicts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,20 +14,39 @@ use fairway_portal_template::secrets::Secrets;
 use fairway_portal_template::template::Template;
 use serde_json::{Value, json};
 
+use crate::deployed::{Deployed, Manifest};
 use crate::drive::{Job, Mode, StepError, output, perform};
-use crate::ports::Person;
+use crate::ports::{Person, Unrendered};
 use crate::submit::Submission;
 use crate::voyage::Voyage;
 use crate::{World, actions, now, quota, templates, urls};
+use verdicts::{Verdicts, shown};
 
 /// What would come to be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Foreseen {
     repositories: Vec<Value>,
     objects: Vec<Value>,
-    manifests: Vec<Value>,
+    manifests: Vec<Manifest>,
+    /// Applications of which it cannot be said what they deploy.
+    failed: Vec<(Value, Unrendered)>,
+    /// Objects in files that no Application of the run reads.
+    unread: Vec<Value>,
     quota: Vec<Share>,
     beside: Option<Files>,
+    /// Repositories that the run makes or changes, by owner and name.
+    hosted: BTreeMap<String, Published>,
+}
+
+/// A repository, as it will be on the way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Published {
+    /// Whether the run makes it.
+    pub(crate) is_new: bool,
+    /// The branches that the run makes.
+    pub(crate) branches: Vec<String>,
+    /// How many pull requests the run opens in it.
+    pub(crate) pulls: u64,
 }
 
 /// What a quota has of something, and what the run takes of it.
@@ -55,14 +76,43 @@ impl Foreseen {
         self.beside.as_ref()
     }
 
-    /// A repository with these files, and the objects that they declare.
-    pub(crate) fn repository(&mut self, address: &str, files: &Files) {
+    /// A repository with these files, and the objects that Applications make of them.
+    pub(crate) fn repository(&mut self, address: &str, files: &Files, deployed: Deployed) {
         let shown = files.iter().map(|(path, file)| {
             json!({"path": path, "size": file.content.len(), "executable": file.is_executable, "content": file.text()})
         });
         self.repositories
             .push(json!({"url": address, "files": shown.collect::<Vec<_>>()}));
-        self.manifests.extend(quota::objects(files));
+        if !deployed.is_read {
+            self.unread
+                .extend(quota::objects(files).into_iter().filter(is_of_the_api));
+        }
+        self.manifests.extend(deployed.manifests);
+        self.failed.extend(deployed.failed);
+    }
+
+    /// The objects with the namespaces in which they will be.
+    fn placed(&self) -> Vec<Value> {
+        let placed = self.manifests.iter().map(|manifest| {
+            let mut object = manifest.object.clone();
+            if object["metadata"]["namespace"].is_null() && object["metadata"].is_object() {
+                object["metadata"]["namespace"] = manifest.namespace.as_str().into();
+            }
+            object
+        });
+        placed.collect()
+    }
+
+    /// What the run does to a repository of the Git host.
+    pub(crate) fn hosted(&mut self, slug: &str) -> &mut Published {
+        self.hosted.entry(slug.to_owned()).or_default()
+    }
+
+    /// Whether a step of the run that came before makes a namespace.
+    pub(crate) fn makes_namespace(&self, name: &str) -> bool {
+        self.objects
+            .iter()
+            .any(|it| it["kind"] == "Namespace" && it["name"] == name && it["allowed"] == true)
     }
 
     /// A quota with what others use and hold, and what a step takes of it.
@@ -93,26 +143,13 @@ impl Foreseen {
     pub(crate) fn object(&mut self, object: &Value, verdict: &Result<(), String>) {
         self.objects.push(shown(object, verdict));
     }
-
-    /// An object of which the server cannot say anything yet.
-    pub(crate) fn unjudged(&mut self, object: &Value, why: &str) {
-        self.objects.push(unjudged(object, why));
-    }
 }
 
-fn shown(object: &Value, verdict: &Result<(), String>) -> Value {
-    json!({
-        "apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"],
-        "namespace": object["metadata"]["namespace"], "allowed": verdict.is_ok(),
-        "message": verdict.as_ref().err(),
-    })
-}
-
-fn unjudged(object: &Value, why: &str) -> Value {
-    let mut unknown = shown(object, &Ok(()));
-    unknown["allowed"] = Value::Null;
-    unknown["message"] = why.into();
-    unknown
+/// Files for other readers hold objects, too.
+fn is_of_the_api(object: &Value) -> bool {
+    let version = object["apiVersion"].as_str().unwrap_or("");
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    !group.ends_with("backstage.io") && group != "kustomize.config.k8s.io"
 }
 
 /// Goes through a run as somebody. What is said of it has Backstage's shape, and beside it `foreseen`.
@@ -195,8 +232,11 @@ pub(crate) async fn dry_run(
             }
         }
     }
-    let urls = urls::of(&foreseen.manifests, world.options.gateways.as_ref());
-    let (verdicts, judged) = verdicts(&requests, &foreseen.manifests).await;
+    let Verdicts {
+        found: verdicts,
+        accepted: judged,
+    } = verdicts::verdicts(&requests, &foreseen).await;
+    let urls = urls::of(&foreseen.placed(), world.options.gateways.as_ref());
     let quota = told(&requests, &foreseen.quota, &judged).await;
     let places = world.options.places.foresee(workspace, &requests, &judged).await;
     let places = places.iter().map(
@@ -257,52 +297,4 @@ async fn told(requests: &Requests, shares: &[Share], accepted: &[Value]) -> Vec<
         }
     }
     told
-}
-
-/// What the server says of the manifests, by its own dry run, also of those in a namespace that the same run makes; and the objects as
-/// they would be.
-async fn verdicts(requests: &Requests, manifests: &[Value]) -> (Vec<Value>, Vec<Value>) {
-    let mut discovery = crate::discovery::Discovery::default();
-    let made: Vec<&str> = manifests
-        .iter()
-        .filter(|object| object["kind"] == "Namespace")
-        .filter_map(|object| object["metadata"]["name"].as_str())
-        .collect();
-    let (mut found, mut accepted) = (Vec::new(), Vec::new());
-    for object in manifests {
-        let name = object["metadata"]["name"].as_str().unwrap_or("");
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
-        let resource = match discovery.of(requests, object).await {
-            Ok(resource) => resource,
-            // Files for other readers, such as catalog-info.yaml, are no objects of the API.
-            Err(_)
-                if object["apiVersion"]
-                    .as_str()
-                    .unwrap_or("")
-                    .contains("backstage.io/") =>
-            {
-                continue;
-            }
-            Err(why) => {
-                found.push(shown(object, &Err(why)));
-                continue;
-            }
-        };
-        let path = format!("{}/{name}", resource.collection(namespace));
-        let missing = resource.namespaced
-            && made.contains(&namespace)
-            && matches!(
-                requests.get(&format!("/api/v1/namespaces/{namespace}")).await,
-                Ok(None)
-            );
-        // The server judges as if the namespace were there: the same run makes it.
-        let manager = match missing {
-            true => "fairway-dry-run&dryRun=All&presumeNamespace=true",
-            false => "fairway-dry-run&dryRun=All",
-        };
-        let judged = requests.apply(&path, object, manager, true).await;
-        let verdict = judged.map(|object| accepted.push(object));
-        found.push(shown(object, &verdict.map_err(|failure| failure.sentence())));
-    }
-    (found, accepted)
 }

@@ -18,6 +18,7 @@ pub mod actions;
 pub mod admission;
 pub mod builtin;
 mod controller;
+mod deployed;
 mod discovery;
 mod drive;
 pub mod dry_run;
@@ -41,7 +42,7 @@ use fairway_controller::{ClientFactory, Metrics, Shutdown};
 use fairway_outbound::Outbound;
 
 pub use builtin::Builtin;
-pub use ports::{Actors, Apis, Forge, Gateways, Mail, Mailer, Person, Place, Places};
+pub use ports::{Actors, Apis, Forge, Gateways, Mail, Mailer, Person, Place, Places, Renderer, Unrendered};
 
 /// Who the controller is: it reads Voyages, Templates and quotas, and writes what became of Voyages.
 pub const USER: &str = "system:serviceaccount:kube-system:fairway-scaffolder";
@@ -65,6 +66,8 @@ pub struct Options {
     pub builtins: Arc<[Builtin]>,
     /// Foresees where machines run.
     pub places: Arc<dyn Places>,
+    /// Foresees what Applications deploy.
+    pub renderer: Arc<dyn Renderer>,
     /// Knows the addresses of what is published.
     pub gateways: Arc<dyn Gateways>,
     /// The address of the portal, for links: `https://portal.fairway.localhost:7443`.

@@ -142,6 +142,27 @@ pub trait Places: Send + Sync {
     ) -> BoxFuture<'a, Vec<Place>>;
 }
 
+/// Why it cannot be said what an Application deploys.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unrendered {
+    /// The files do not come to anything: a sync would say so, too.
+    #[error("{0}")]
+    Wrong(String),
+    /// They need what is fetched when they are synced.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// The renderer of the GitOps engine, for files that are in no repository yet.
+pub trait Renderer: Send + Sync {
+    /// The objects that an Application declares whose repository has these files.
+    fn render<'a>(
+        &'a self,
+        files: &'a Files,
+        application: &'a Value,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Unrendered>>;
+}
+
 /// How what is published is reached.
 pub trait Gateways: Send + Sync {
     /// What host names end with that nobody chose: `apps.fairway.localhost`.

@@ -14,15 +14,14 @@ use fairway_portal_template::input;
 use fairway_portal_template::template::Step;
 use serde_json::{Value, json};
 
+use crate::deployed::{Deployed, MOST, Manifest};
 use crate::discovery::Discovery;
-use crate::drive::{Job, Mode, StepError, variables};
+use crate::drive::{Job, Mode, StepError, variables_after};
 use crate::now;
 use crate::who::{collection, is_name};
 
 /// How long a finished run holds what has not appeared.
 const HELD: Duration = Duration::from_secs(600);
-/// The most objects that are looked at.
-const MOST: usize = 500;
 
 /// An object that the files declare, with what it is to quotas.
 struct Declared {
@@ -34,8 +33,18 @@ struct Declared {
 }
 
 /// Weighs what the files declare, and holds it. An error names the quota.
-pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files) -> Result<(), StepError> {
-    let declared = declared(job, files).await;
+pub(crate) async fn reserve(job: &mut Job<'_>, files: &Files, deployed: &Deployed) -> Result<(), StepError> {
+    for (application, why) in &deployed.failed {
+        let name = name(application).to_owned();
+        job.log_once(&format!(
+            "what Application {name} makes of the files cannot be said before they are in Git, so that quotas are asked for plain manifests: {why}"
+        ));
+    }
+    let is_known = deployed.is_read && deployed.failed.is_empty();
+    let declared = match is_known {
+        true => declared(job, deployed.manifests.clone()).await,
+        false => declared(job, plain(job, files)).await,
+    };
     if declared.is_empty() {
         return Ok(());
     }
@@ -177,7 +186,7 @@ async fn add_missing(own: &Requests, held: &[Value], namespace: &str, sum: &mut 
 fn destination(job: &Job<'_>) -> Option<String> {
     let deploys = |step: &&Step| step.action == "argocd:create-resources";
     let step = job.template.steps.iter().skip(job.at + 1).find(deploys)?;
-    let known = variables(job.world, job.voyage, job.template);
+    let known = variables_after(job.world, job.voyage, job.template, None);
     let found = input::resolve(step.input.get("namespace")?, &known, "namespace").ok()??;
     found.as_str().filter(|it| is_name(it)).map(str::to_owned)
 }
@@ -190,19 +199,26 @@ fn is_long_ago(time: &str) -> bool {
     passed.as_secs() > i64::try_from(HELD.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Objects in the YAML files of a tree that are in a namespace, and claims that machines bring with them.
-async fn declared(job: &Job<'_>, files: &Files) -> Vec<Declared> {
+/// The objects that files hold as they are. Those that name no namespace go to where the next Application of the template syncs them.
+fn plain(job: &Job<'_>, files: &Files) -> Vec<Manifest> {
+    let namespace = destination(job).unwrap_or_default();
+    let found = objects(files).into_iter().map(|object| Manifest {
+        object,
+        namespace: namespace.clone(),
+    });
+    found.collect()
+}
+
+/// What of these objects is in a namespace, and the claims that machines bring with them.
+async fn declared(job: &Job<'_>, manifests: Vec<Manifest>) -> Vec<Declared> {
     let (mut discovery, requests) = (Discovery::default(), job.requests());
     let mut found = Vec::new();
-    let destination = destination(job);
-    for object in objects(files) {
-        let named = object["metadata"]["namespace"]
-            .as_str()
-            .or(destination.as_deref());
-        let Some(namespace) = named.filter(|it| is_name(it)) else {
+    for Manifest { object, namespace } in manifests {
+        let named = object["metadata"]["namespace"].as_str().unwrap_or(&namespace);
+        if !is_name(named) {
             continue;
-        };
-        let (namespace, name) = (namespace.to_owned(), name(&object).to_owned());
+        }
+        let (namespace, name) = (named.to_owned(), name(&object).to_owned());
         // What is not served is not counted; the GitOps engine will say so.
         let Ok(resource) = discovery.of(&requests, &object).await else {
             continue;

@@ -2,6 +2,7 @@
 
 use fairway_api::argoproj::{APP_PROJECT, APPLICATION};
 use fairway_api::fairway::VOYAGE_ANNOTATION;
+use fairway_controller::Failure;
 use serde_json::{Value, json};
 
 use super::objects::make;
@@ -10,37 +11,82 @@ use crate::who::{collection, is_name};
 
 /// Where OpenShift keeps Applications.
 const NAMESPACE: &str = "openshift-gitops";
+/// The cluster that an Application is in.
+const SERVER: &str = "https://kubernetes.default.svc";
+
+/// The Application that an input describes.
+pub(crate) fn application(input: &Value) -> Result<Value, String> {
+    let text = |key: &str| {
+        input
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let required = |key: &str| match input.get(key) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        _ => Err(format!("input.{key} is missing")),
+    };
+    let (name, url, path) = (required("appName")?, required("repoUrl")?, required("path")?);
+    let target = required("namespace")?;
+    let plane = text("argoNamespace").unwrap_or(NAMESPACE);
+    if !is_name(&name) || !is_name(plane) {
+        return Err(format!("{plane}/{name} cannot be the name of an Application"));
+    }
+    let mut labels = input.get("labels").cloned().unwrap_or(json!({}));
+    if let Some(value) = text("labelValue") {
+        labels["backstage-name"] = value.into();
+    }
+    let mut object = json!({
+        "apiVersion": APPLICATION.api_version(), "kind": APPLICATION.kind,
+        "metadata": {
+            "name": name, "namespace": plane, "labels": labels,
+            // With the Application go its objects, but for those that say that they stay.
+            "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+        },
+        "spec": {
+            "project": text("projectName").unwrap_or("default"),
+            "source": {"repoURL": url, "path": path, "targetRevision": text("targetRevision").unwrap_or("main")},
+            "destination": {"server": SERVER, "namespace": target},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["ServerSideApply=true"]},
+        },
+    });
+    if let Some(ignored) = input.get("ignoreDifferences") {
+        object["spec"]["ignoreDifferences"] = ignored.clone();
+        // Else a sync would write what the comparison does not mind.
+        object["spec"]["syncPolicy"]["syncOptions"] =
+            json!(["ServerSideApply=true", "RespectIgnoreDifferences=true"]);
+    }
+    Ok(object)
+}
 
 pub(super) async fn create(job: &mut Job<'_>) -> Result<Value, StepError> {
-    let (name, url, path) = (
-        job.required("appName")?,
-        job.required("repoUrl")?,
-        job.required("path")?,
-    );
-    let target = job.required("namespace")?;
-    let plane = job.text("argoNamespace").unwrap_or(NAMESPACE).to_owned();
-    if !is_name(&name) || !is_name(&plane) {
-        return Err(StepError::Failed(format!(
-            "{plane}/{name} cannot be the name of an Application"
-        )));
-    }
+    let object = application(&job.input)?;
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .to_owned()
+    };
+    let (name, plane) = (text("/metadata/name"), text("/metadata/namespace"));
     // Backstage is told of several Argo CDs by name; a workspace has one.
     if let Some(instance) = job.text("argoInstance").map(str::to_owned) {
         job.log(&format!(
             "a workspace has one Argo CD, whatever it is called elsewhere ({instance}); the Application goes to namespace {plane}"
         ));
     }
-    let is_there = ensure_namespace(job, &plane).await?;
-    let project = job.text("projectName").unwrap_or("default").to_owned();
-    let server = "https://kubernetes.default.svc";
-    if project != "default" && is_there && is_name(&project) {
+    ensure_namespace(job, &plane).await?;
+    let project = text("/spec/project");
+    if project != "default" && is_name(&project) {
         let place = format!("{}/{project}", collection(APP_PROJECT, &plane));
         if job.requests().get(&place).await?.is_none() {
             let object = json!({
                 "apiVersion": APP_PROJECT.api_version(), "kind": APP_PROJECT.kind,
                 "metadata": {"name": project, "namespace": plane},
                 "spec": {
-                    "sourceRepos": [url], "destinations": [{"server": server, "namespace": target}],
+                    "sourceRepos": [object["spec"]["source"]["repoURL"]],
+                    "destinations": [{"server": SERVER, "namespace": object["spec"]["destination"]["namespace"]}],
                     "clusterResourceWhitelist": [{"group": "", "kind": "Namespace"}],
                 },
             });
@@ -53,39 +99,6 @@ pub(super) async fn create(job: &mut Job<'_>) -> Result<Value, StepError> {
             .await?;
         }
     }
-    let mut labels = job.input.get("labels").cloned().unwrap_or(json!({}));
-    if let Some(value) = job.text("labelValue") {
-        labels["backstage-name"] = value.into();
-    }
-    let mut object = json!({
-        "apiVersion": APPLICATION.api_version(), "kind": APPLICATION.kind,
-        "metadata": {
-            "name": name, "namespace": plane, "labels": labels,
-            // With the Application go its objects, but for those that say that they stay.
-            "finalizers": ["resources-finalizer.argocd.argoproj.io"],
-        },
-        "spec": {
-            "project": project,
-            "source": {"repoURL": url, "path": path, "targetRevision": job.text("targetRevision").unwrap_or("main")},
-            "destination": {"server": server, "namespace": target},
-            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["ServerSideApply=true"]},
-        },
-    });
-    if let Some(ignored) = job.input.get("ignoreDifferences") {
-        object["spec"]["ignoreDifferences"] = ignored.clone();
-        // Else a sync would write what the comparison does not mind.
-        object["spec"]["syncPolicy"]["syncOptions"] =
-            json!(["ServerSideApply=true", "RespectIgnoreDifferences=true"]);
-    }
-    if !is_there {
-        if let Some(foreseen) = job.dry.as_deref_mut() {
-            foreseen.unjudged(
-                &object,
-                &format!("namespace {plane} does not exist yet; it is made by the same run"),
-            );
-        }
-        return Ok(json!({"applicationName": name, "applicationNamespace": plane}));
-    }
     make(
         job,
         &collection(APPLICATION, &plane),
@@ -96,22 +109,69 @@ pub(super) async fn create(job: &mut Job<'_>) -> Result<Value, StepError> {
     Ok(json!({"applicationName": name, "applicationNamespace": plane}))
 }
 
-/// The namespace of Applications is everybody's, so that it is made if it is missing and never taken back. Whether it is there: a dry run
-/// makes none.
-async fn ensure_namespace(job: &mut Job<'_>, name: &str) -> Result<bool, StepError> {
+/// The namespace of Applications is everybody's, so that it is made if it is missing and never taken back. A dry run makes none, and what
+/// comes into it is judged as if it were there.
+async fn ensure_namespace(job: &mut Job<'_>, name: &str) -> Result<(), StepError> {
     let requests = job.requests();
     // Whoever may not look at namespaces may still be allowed to work in one.
     let known = requests.get(&format!("/api/v1/namespaces/{name}")).await;
     if !matches!(known, Ok(None)) {
-        return Ok(true);
-    }
-    if job.mode == Mode::Dry {
-        return Ok(false);
+        return Ok(());
     }
     let object = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "annotations": {VOYAGE_ANNOTATION: job.voyage.uid}},
     });
-    requests.create("/api/v1/namespaces", &object).await?;
-    Ok(true)
+    if job.mode != Mode::Dry {
+        requests.create("/api/v1/namespaces", &object).await?;
+        return Ok(());
+    }
+    let is_made = job
+        .dry
+        .as_deref()
+        .is_some_and(|foreseen| foreseen.makes_namespace(name));
+    if !is_made {
+        let judged = requests.post("/api/v1/namespaces?dryRun=All", &object).await;
+        if let Some(foreseen) = job.dry.as_deref_mut() {
+            let verdict = judged.as_ref().map(|_| ()).map_err(Failure::sentence);
+            foreseen.object(&object, &verdict);
+        }
+        judged?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_is_what_the_input_says() {
+        let bare = json!({"appName": "web", "repoUrl": "https://git/a/web.git", "path": "manifests", "namespace": "apps"});
+        let made = application(&bare).unwrap();
+        assert_eq!(made["metadata"]["namespace"], "openshift-gitops");
+        assert_eq!(
+            made["spec"]["source"],
+            json!({"repoURL": "https://git/a/web.git", "path": "manifests", "targetRevision": "main"})
+        );
+        for (field, value, why) in [
+            ("appName", json!(""), Some("input.appName is missing")),
+            ("path", Value::Null, Some("input.path is missing")),
+            ("namespace", json!(7), None),
+            (
+                "appName",
+                json!("../x"),
+                Some("openshift-gitops/../x cannot be the name of an Application"),
+            ),
+            (
+                "argoNamespace",
+                json!("a/b"),
+                Some("a/b/web cannot be the name of an Application"),
+            ),
+        ] {
+            let mut input = bare.clone();
+            input[field] = value;
+            assert_eq!(application(&input).err().as_deref(), why, "{input}");
+        }
+    }
 }

@@ -36,7 +36,16 @@ pub(super) async fn make(
         None => {}
     }
     if job.mode == Mode::Dry {
-        let judged = requests.post(&format!("{collection}?dryRun=All"), &object).await;
+        // As if a namespace were there that the same run makes.
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
+        let is_made = job
+            .dry
+            .as_deref()
+            .is_some_and(|foreseen| foreseen.makes_namespace(namespace));
+        let presumed = if is_made { "&presumeNamespace=true" } else { "" };
+        let judged = requests
+            .post(&format!("{collection}?dryRun=All{presumed}"), &object)
+            .await;
         if let Some(foreseen) = job.dry.as_deref_mut() {
             foreseen.object(
                 &object,
@@ -61,6 +70,22 @@ pub(super) async fn make(
             Ok(())
         }
         false => Err(exists()),
+    }
+}
+
+/// The objects that an input has in itself, if it is one of `kubernetes:apply`.
+pub(crate) fn written(input: &Value) -> Vec<Value> {
+    let manifest = input.get("manifest").or_else(|| input.get("manifestString"));
+    match manifest
+        .or_else(|| input.get("manifestObject"))
+        .or_else(|| input.get("object"))
+    {
+        Some(Value::String(text)) => {
+            fairway_text_yaml::documents(text, fairway_text_yaml::Limits::default()).unwrap_or_default()
+        }
+        Some(Value::Array(objects)) => objects.clone(),
+        Some(object @ Value::Object(_)) => vec![object.clone()],
+        _ => Vec::new(),
     }
 }
 
@@ -247,8 +272,19 @@ pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
         let is_ours =
             |known: &Value| known["metadata"]["annotations"][VOYAGE_ANNOTATION] == job.voyage.uid.as_str();
         if job.mode == Mode::Dry {
+            let namespace = placed.object["metadata"]["namespace"].as_str().unwrap_or("");
+            let is_made = job
+                .dry
+                .as_deref()
+                .is_some_and(|foreseen| foreseen.makes_namespace(namespace));
+            let presumed = if is_made { "&presumeNamespace=true" } else { "" };
             let judged = requests
-                .apply(&path, &placed.object, &format!("{MANAGER}&dryRun=All"), false)
+                .apply(
+                    &path,
+                    &placed.object,
+                    &format!("{MANAGER}&dryRun=All{presumed}"),
+                    false,
+                )
                 .await;
             if let Some(foreseen) = job.dry.as_deref_mut() {
                 foreseen.object(

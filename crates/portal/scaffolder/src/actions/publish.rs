@@ -13,7 +13,9 @@ use fairway_portal_template::run::Made;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::deployed::{self, Deployed};
 use crate::drive::{Job, Mode, StepError};
+use crate::dry_run::Published;
 use crate::ports::Hosted;
 use crate::quota;
 use crate::who::collection;
@@ -78,13 +80,17 @@ fn looked_through(job: &Job<'_>) -> Result<Files, StepError> {
     }
 }
 
+/// Where a file is that is put below a directory.
+fn place(target: &str, path: &str) -> String {
+    match target.is_empty() {
+        true => path.to_owned(),
+        false => format!("{target}/{path}"),
+    }
+}
+
 fn operations(files: &Files, target: &str) -> Value {
     let each = files.iter().map(|(path, file)| {
-        let path = match target.is_empty() {
-            true => path.to_owned(),
-            false => format!("{target}/{path}"),
-        };
-        json!({"operation": "upload", "path": path, "content": STANDARD.encode(&file.content)})
+        json!({"operation": "upload", "path": place(target, path), "content": STANDARD.encode(&file.content)})
     });
     each.collect()
 }
@@ -106,13 +112,19 @@ pub(super) async fn repository(job: &mut Job<'_>) -> Result<Value, StepError> {
     let output = json!({
         "remoteUrl": format!("{address}.git"), "repoContentsUrl": format!("{address}/src/branch/{branch}"),
     });
-    quota::reserve(job, &files).await?;
+    let clone = format!("{address}.git");
+    let deployed = deployed::of(job, &files, &clone, &output).await;
+    quota::reserve(job, &files, &deployed).await?;
     if job.mode == Mode::Dry {
+        let mut is_again = false;
         if let Some(foreseen) = job.dry.as_deref_mut() {
-            foreseen.repository(&format!("{address}.git"), &files);
+            foreseen.repository(&clone, &files, deployed);
+            let hosted = foreseen.hosted(&repository.to_string());
+            is_again = std::mem::replace(&mut hosted.is_new, true);
+            hosted.branches.push(branch);
         }
         let path = format!("{}/{}", collection(REPOSITORY, ""), repository.name);
-        if job.requests().get(&path).await?.is_some() {
+        if is_again || job.requests().get(&path).await?.is_some() {
             return Err(StepError::Failed(format!(
                 "the repository {repository} exists already"
             )));
@@ -225,12 +237,9 @@ pub(super) async fn pull_request(job: &mut Job<'_>) -> Result<Value, StepError> 
     let (branch, title) = (job.required("branchName")?, job.required("title")?);
     let base = job.text("targetBranchName").unwrap_or(BRANCH).to_owned();
     let target = clean(job.text("targetPath").unwrap_or("")).map_err(|error| error.to_string())?;
-    quota::reserve(job, &files).await?;
+    quota::reserve(job, &files, &Deployed::default()).await?;
     if job.mode == Mode::Dry {
-        if let Some(foreseen) = job.dry.as_deref_mut() {
-            foreseen.repository(&format!("{repository} (branch {branch})"), &files);
-        }
-        return Ok(json!({}));
+        return proposed(job, &repository, &files, (&base, &branch, &target)).await;
     }
     let (forge, workspace, trailer) = (&job.world.options.forge, job.workspace(), job.trailer());
     let person = job.person;
@@ -287,15 +296,104 @@ pub(super) async fn pull_request(job: &mut Job<'_>) -> Result<Value, StepError> 
             made.map_err(|error| format!("the pull request cannot be opened: {error}"))?
         }
     };
-    // The second name is that of the actions for other hosts.
-    Ok(json!({
-        "pullRequestUrl": pull["html_url"], "remoteUrl": pull["html_url"], "pullRequestNumber": pull["number"], "targetBranchName": base,
-    }))
+    Ok(opened(&pull["html_url"], &pull["number"], &base))
+}
+
+/// What the action gives. The second name is that of the actions for other hosts.
+fn opened(url: &Value, number: &Value, base: &str) -> Value {
+    json!({"pullRequestUrl": url, "remoteUrl": url, "pullRequestNumber": number, "targetBranchName": base})
+}
+
+/// What a pull request would be: the same questions to the Git host as for a real one, and its next number.
+async fn proposed(
+    job: &mut Job<'_>,
+    repository: &Hosted,
+    files: &Files,
+    (base, branch, target): (&str, &str, &str),
+) -> Result<Value, StepError> {
+    let slug = repository.to_string();
+    let mut published = Published::default();
+    if let Some(foreseen) = job.dry.as_deref_mut() {
+        foreseen.repository(
+            &format!("{slug} (branch {branch})"),
+            &below(files, target)?,
+            Deployed::default(),
+        );
+        published = foreseen.hosted(&slug).clone();
+    }
+    let mut last = 0;
+    let mut branches = published.branches.clone();
+    if !published.is_new {
+        for name in [base, branch] {
+            let escaped: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+            if branch_at(job, &format!("repos/{slug}/branches/{escaped}"))
+                .await?
+                .is_some()
+            {
+                branches.push(name.to_owned());
+            }
+        }
+        let (forge, workspace) = (&job.world.options.forge, job.workspace());
+        let path = format!("repos/{slug}/pulls?state=all&limit=1");
+        let newest = forge
+            .call(&workspace, job.person, Method::GET, &path, Value::Null)
+            .await;
+        let newest =
+            newest.map_err(|error| format!("the files cannot be committed to {repository}: {error}"))?;
+        last = newest[0]["number"].as_u64().unwrap_or(0);
+    }
+    let has = |name: &str| branches.iter().any(|known| known == name);
+    if has(branch) {
+        return Err(StepError::Failed(format!(
+            "{repository} has a branch {branch} already"
+        )));
+    }
+    if !has(base) {
+        return Err(StepError::Failed(format!(
+            "the files cannot be committed to {repository}: it has no branch {base} to which they could be proposed"
+        )));
+    }
+    if let Some(foreseen) = job.dry.as_deref_mut() {
+        let hosted = foreseen.hosted(&slug);
+        hosted.branches.push(branch.to_owned());
+        hosted.pulls += 1;
+    }
+    let number = last + published.pulls + 1;
+    let url = format!("{}/{slug}/pulls/{number}", job.world.options.forge.url());
+    Ok(opened(&url.into(), &number.into(), base))
+}
+
+/// Files as they are below a directory of the repository.
+fn below(files: &Files, target: &str) -> Result<Files, StepError> {
+    let mut moved = Files::default();
+    for (path, file) in files.iter() {
+        moved
+            .write(&place(target, path), file.clone())
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(moved)
 }
 
 #[cfg(test)]
 mod tests {
+    use fairway_portal_template::files::File;
+
     use super::*;
+
+    #[test]
+    fn files_are_foreseen_where_they_are_committed() {
+        let mut files = Files::default();
+        files.write("a/b.txt", File::new(*b"x")).unwrap();
+        for (target, expected) in [("", "a/b.txt"), ("deep/er", "deep/er/a/b.txt")] {
+            let moved = below(&files, target).unwrap();
+            let foreseen: Vec<&str> = moved.iter().map(|(path, _)| path).collect();
+            let committed = operations(&files, target);
+            assert_eq!(
+                (foreseen, &committed[0]["path"]),
+                (vec![expected], &json!(expected))
+            );
+        }
+    }
 
     #[test]
     fn a_commit_names_whom_the_template_names() {

@@ -97,6 +97,15 @@ impl Job<'_> {
         }
     }
 
+    /// The same, unless the step has said so already: in another of its repetitions, or before an interruption.
+    pub(crate) fn log_once(&mut self, text: &str) {
+        let hidden = self.secrets.hide(text);
+        let said = &self.voyage.run.steps[self.at].log;
+        if !said.iter().any(|line| line.text == hidden) {
+            self.log(text);
+        }
+    }
+
     /// Writes down what is about to be made, so that it can be taken back whatever happens.
     pub(crate) async fn will_make(&mut self, made: Made) -> Result<(), StepError> {
         if self.mode != Mode::Real {

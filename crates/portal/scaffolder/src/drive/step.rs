@@ -3,7 +3,8 @@
 use fairway_portal_template::expression::Variables;
 use fairway_portal_template::input;
 use fairway_portal_template::run::StepState;
-use fairway_portal_template::template::{Template, holds, items};
+use fairway_portal_template::template::{Template, holds};
+use fairway_portal_template::turns;
 use serde_json::{Map, Value, json};
 
 use super::job::{Job, StepError};
@@ -17,11 +18,24 @@ use fairway_portal_template::pages;
 
 /// What expressions see, without secrets.
 pub(crate) fn variables(world: &World, voyage: &Voyage, template: &Template) -> Variables {
+    variables_after(world, voyage, template, None)
+}
+
+/// The same, as if a step had been done already, with this output.
+pub(crate) fn variables_after(
+    world: &World,
+    voyage: &Voyage,
+    template: &Template,
+    done: Option<(&str, &Value)>,
+) -> Variables {
     let mut steps = Map::new();
     for record in &voyage.run.steps {
         if record.state == StepState::Completed {
             steps.insert(record.id.clone(), json!({"output": record.output}));
         }
+    }
+    if let Some((id, output)) = done {
+        steps.insert(id.to_owned(), json!({ "output": output }));
     }
     // Defaults of questions that were not answered are answers, too; that they are good was judged at the start. Without its pages,
     // whatever was answered counts for nothing.
@@ -80,13 +94,9 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
         job.voyage.user = user(job.world, job.voyage, job.person).await;
     }
     let plain = variables(job.world, job.voyage, job.template);
-    let wrong = |error: input::InputError| StepError::Failed(error.to_string());
-    if let Some(condition) = &step.condition {
-        let value = input::resolve(condition, &plain, "if").map_err(wrong)?;
-        if !holds(value.as_ref()) {
-            return Ok(None);
-        }
-    }
+    let Some(turns) = turns::turns(&step, &plain)? else {
+        return Ok(None);
+    };
     // Secrets are for inputs alone, and those of a page that is not asked for none.
     let mut secret = job.secrets.to_json();
     // Which these are must be known: otherwise all of them would be there.
@@ -95,27 +105,24 @@ pub(crate) async fn perform(job: &mut Job<'_>) -> Result<Option<Value>, StepErro
     if let Some(secret) = secret.as_object_mut() {
         secret.retain(|name, _| !asked.left_out.contains(name));
     }
-    let with_secrets = plain.clone().with("secrets", &secret);
-    let Some(each) = &step.each else {
-        let resolved = input::resolve(&step.input, &with_secrets, "input").map_err(wrong)?;
-        job.input = resolved.unwrap_or_default();
-        let output = actions::act(job, &step.action).await?;
-        return Ok(Some(job.secrets.hide_in(&output)));
-    };
-    let over = input::resolve(each, &plain, "each").map_err(wrong)?;
+    let with_secrets = plain.with("secrets", &secret);
     let mut outputs: Map<String, Value> = Map::new();
-    for (turn, item) in items(over.as_ref())?.into_iter().enumerate() {
-        job.turn = turn;
-        let variables = with_secrets.clone().with("each", &item);
-        let resolved = input::resolve(&step.input, &variables, "input").map_err(wrong)?;
+    for (at, turn) in turns.into_iter().enumerate() {
+        if !turn.is_wanted {
+            let key = turn.each.as_ref().map_or(&Value::Null, |each| &each["key"]);
+            job.log_once(&format!(
+                "left out each.key {key}: the condition does not hold for it"
+            ));
+            continue;
+        }
+        job.turn = at;
+        let resolved = input::resolve(&step.input, &turn.variables(&with_secrets), "input")
+            .map_err(|error| StepError::Failed(error.to_string()))?;
         job.input = resolved.unwrap_or_default();
         let output = actions::act(job, &step.action).await?;
-        for (key, value) in output.as_object().into_iter().flatten() {
-            // As Backstage does: each output is a list, an item for each repetition.
-            let list = outputs.entry(key.clone()).or_insert_with(|| json!([]));
-            if let Some(list) = list.as_array_mut() {
-                list.push(value.clone());
-            }
+        match &turn.each {
+            None => return Ok(Some(job.secrets.hide_in(&output))),
+            Some(_) => turns::gather(&mut outputs, output),
         }
     }
     Ok(Some(job.secrets.hide_in(&Value::Object(outputs))))
