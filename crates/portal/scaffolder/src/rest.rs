@@ -2,8 +2,11 @@
 //! shows a token; what it answers is what that person may see.
 
 mod answer;
+mod autocomplete;
 pub(crate) mod body;
 mod events;
+mod extensions;
+mod retry;
 mod shapes;
 mod tasks;
 
@@ -16,14 +19,14 @@ use bytes::Bytes;
 use fairway_api::fairway::VOYAGE;
 use fairway_apiservice::User;
 use fairway_controller::{Requests, Shutdown, WorkspaceId};
-use fairway_portal_template::expression::FILTERS;
 use fairway_portal_template::files::{File, Files};
 use fairway_portal_template::pages;
 use fairway_portal_template::template::{Page, Template};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::ports::Person;
 use crate::submit::{self, Submission};
@@ -33,6 +36,10 @@ use answer::Problem;
 
 /// The largest request.
 const MAX_BODY: usize = 1 << 20;
+/// The largest question for a dry run: the files of its template come with it.
+const MAX_DRY_RUN: usize = 10 << 20;
+/// So many streams of events are open at once: each stays until its run is over.
+const MAX_STREAMS: usize = 500;
 /// By which a request says which workspace it is about.
 const WORKSPACE: &str = "x-fairway-workspace";
 
@@ -45,6 +52,8 @@ pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 #[derive(Clone)]
 pub struct Rest {
     world: Arc<World>,
+    /// A permit for each stream of events that may be open.
+    streams: Arc<Semaphore>,
 }
 
 /// A request that was read.
@@ -62,7 +71,10 @@ struct Call {
 
 impl Rest {
     pub(crate) fn new(world: Arc<World>) -> Self {
-        Self { world }
+        Self {
+            world,
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        }
     }
 
     /// Whether a path is answered here.
@@ -90,8 +102,15 @@ impl Rest {
             Some(user) => (self.named(&parts.headers)?, Person::from(user)),
             None => self.caller(&parts.headers, query.get("workspace")).await?,
         };
-        let bytes = body::read(body, MAX_BODY).await;
-        let bytes = bytes.ok_or_else(|| Problem::input("the request is too large, or was broken off"))?;
+        let most = match parts.uri.path().ends_with("/v2/dry-run") {
+            true => MAX_DRY_RUN,
+            false => MAX_BODY,
+        };
+        let bytes = body::read(body, most).await;
+        let bytes = bytes.ok_or_else(|| {
+            let why = format!("the request has more than {} MiB, or was broken off", most >> 20);
+            Problem::input(&why)
+        })?;
         let body = match bytes.is_empty() {
             true => Value::Null,
             false => serde_json::from_slice(&bytes)
@@ -122,16 +141,9 @@ impl Rest {
                 let all: Vec<Value> = actions::ACTIONS.iter().map(actions::describe).collect();
                 Ok(answer::json(200, &Value::Array(all)))
             }
-            (&Method::GET, ["v2", "templating-extensions"]) => {
-                let filters: Map<String, Value> = FILTERS
-                    .iter()
-                    .map(|name| ((*name).to_owned(), json!({})))
-                    .collect();
-                let globals = json!({"functions": {"range": {}}, "values": {}});
-                Ok(answer::json(
-                    200,
-                    &json!({"filters": filters, "globals": globals}),
-                ))
+            (&Method::GET, ["v2", "templating-extensions"]) => Ok(answer::json(200, &extensions::all())),
+            (&Method::POST, ["v2", "autocomplete", provider, resource]) => {
+                call.autocomplete(provider, resource).await
             }
             (&Method::GET, ["v2", "templates", namespace, kind, name, "parameter-schema"]) => {
                 call.parameter_schema(&format!("{kind}:{namespace}/{name}")).await
@@ -155,24 +167,16 @@ impl Rest {
                 call.voyage(id).await?;
                 let after = call.query.get("after").and_then(|after| after.parse().ok());
                 let (namespace, name) = place(id)?;
-                Ok(events::stream(
-                    call.requests,
-                    format!("{}/{name}", collection(VOYAGE, &namespace)),
-                    after,
-                ))
+                let path = format!("{}/{name}", collection(VOYAGE, &namespace));
+                let permit = Arc::clone(&self.streams).try_acquire_owned();
+                let permit = permit.map_err(|_| Problem::busy(MAX_STREAMS))?;
+                Ok(events::stream(events::Listener::of(call, path, after, permit)))
             }
             (&Method::POST, ["v2", "tasks", id, "cancel"]) => {
                 call.wish(id, |_| json!({"cancel": true})).await?;
                 Ok(answer::json(200, &json!({"status": "cancelled"})))
             }
-            (&Method::POST, ["v2", "tasks", id, "retry"]) => {
-                call.wish(id, |voyage| {
-                    let attempt = voyage["status"]["attempt"].as_u64().unwrap_or(0);
-                    json!({"attempt": attempt + 1, "cancel": false})
-                })
-                .await?;
-                Ok(answer::json(201, &json!({"id": id})))
-            }
+            (&Method::POST, ["v2", "tasks", id, "retry"]) => call.retry(id).await,
             _ => Err(Problem::not_found("there is nothing at this address")),
         }
     }
@@ -223,6 +227,25 @@ impl Rest {
     }
 }
 
+/// The secrets that came with a request.
+fn secrets_of(body: &Value) -> Result<BTreeMap<String, String>, Problem> {
+    let secrets: BTreeMap<String, String> = body["secrets"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        // Backstage's own clients put the token of who asks here; it is not needed, and not kept.
+        .filter(|(name, _)| name.as_str() != "backstageToken")
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect();
+    let is_key = |name: &String| is_name(name) && name.len() <= 100;
+    match secrets.keys().find(|name| !is_key(name)) {
+        Some(wrong) => Err(Problem::input(&format!(
+            "{wrong:?} cannot be the name of a secret"
+        ))),
+        None => Ok(secrets),
+    }
+}
+
 /// The namespace and name of the Voyage that a task is.
 fn place(id: &str) -> Result<(String, String), Problem> {
     let missing = || Problem::not_found(&format!("there is no task {id:?}"));
@@ -256,20 +279,7 @@ impl Call {
 
     fn submission(&self) -> Result<Submission, Problem> {
         let values = self.body["values"].as_object().cloned().unwrap_or_default();
-        let secrets: BTreeMap<String, String> = self.body["secrets"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            // Backstage's own clients put the token of who asks here; it is not needed, and not kept.
-            .filter(|(name, _)| name.as_str() != "backstageToken")
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect();
-        let is_key = |name: &String| is_name(name) && name.len() <= 100;
-        if let Some(wrong) = secrets.keys().find(|name| !is_key(name)) {
-            return Err(Problem::input(&format!(
-                "{wrong:?} cannot be the name of a secret"
-            )));
-        }
+        let secrets = secrets_of(&self.body)?;
         Ok(Submission {
             template: self.body["templateRef"].as_str().unwrap_or("").to_owned(),
             namespace: self

@@ -73,6 +73,13 @@ impl Problem {
         Self::new(404, "NotFoundError", message)
     }
 
+    pub(super) fn busy(most: usize) -> Self {
+        let why = format!(
+            "{most} streams of events are open, and there are no more; ask for .../events instead, or later"
+        );
+        Self::new(503, "ServiceUnavailableError", &why)
+    }
+
     /// What the Kubernetes API says.
     pub(super) fn api(failure: &Failure) -> Self {
         let said = failure.sentence();

@@ -1,22 +1,31 @@
 //! What happened in a run as Backstage's events, all at once or as they come.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairway_controller::Requests;
+use fairway_controller::{Requests, WorkspaceId};
 use futures::StreamExt as _;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
-use super::{Body, BoxError, shapes};
+use super::{Body, BoxError, Call, shapes};
+use crate::ports::Person;
+use crate::{World, who};
 
 /// How often is looked whether something happened.
 const TURN: Duration = Duration::from_millis(250);
-/// How long a stream may be; clients come again with what they have seen.
-const LONGEST: usize = 4 * 60 * 10;
+/// The same for a run that goes slowly, as many do that wait for something.
+const SLOW_TURN: Duration = Duration::from_secs(2);
+/// After so many turns without an event a run goes slowly.
+const QUIET: usize = 240;
+/// How often whoever listens is told that the stream is alive, and found out again whether he may still.
+const BREATH: Duration = Duration::from_secs(15);
 
 /// All events of a run, by the numbers that they got when they happened, so that who comes again misses nothing and hears nothing
 /// twice. What says how it ended has a number of its own each time that it ends.
@@ -90,31 +99,94 @@ pub(super) fn after(voyage: &Value, seen: Option<u64>) -> Vec<Value> {
     events
 }
 
-/// Server-sent events until the run is over.
-pub(super) fn stream(requests: Requests, path: String, seen: Option<u64>) -> Response<Body> {
-    let state = (requests, path, seen, false, 0_usize);
-    let chunks = futures::stream::unfold(state, |(requests, path, mut seen, is_over, turns)| async move {
-        if is_over || turns > LONGEST {
+/// Who listens to a run, and what was heard.
+pub(super) struct Listener {
+    world: Arc<World>,
+    workspace: WorkspaceId,
+    person: Person,
+    requests: Requests,
+    path: String,
+    seen: Option<u64>,
+    is_over: bool,
+    /// Turns since the last event.
+    quiet: usize,
+    /// When something was last sent.
+    told: Instant,
+    is_first: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    pub(super) fn of(call: Call, path: String, seen: Option<u64>, permit: OwnedSemaphorePermit) -> Self {
+        Self {
+            world: call.world,
+            workspace: call.workspace,
+            person: call.person,
+            requests: call.requests,
+            path,
+            seen,
+            is_over: false,
+            quiet: 0,
+            told: Instant::now(),
+            is_first: true,
+            _permit: permit,
+        }
+    }
+
+    /// What happened since the last turn, as text; nothing when it is over, gone, or not to be seen any more.
+    async fn turn(&mut self) -> Option<String> {
+        if self.is_over {
             return None;
         }
-        if turns > 0 {
-            tokio::time::sleep(TURN).await;
+        if !std::mem::take(&mut self.is_first) {
+            tokio::time::sleep(if self.quiet < QUIET { TURN } else { SLOW_TURN }).await;
         }
-        let voyage = requests.get(&path).await.ok().flatten()?;
-        let mut text = String::new();
-        let mut is_over = false;
-        for event in after(&voyage, seen) {
-            seen = event["id"].as_u64();
-            let kind = event["type"].as_str().unwrap_or("log");
-            is_over |= kind == "completion";
-            text.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
+        let voyage = self.requests.get(&self.path).await.ok().flatten()?;
+        let (text, seen, is_over) = told(&voyage, self.seen);
+        (self.seen, self.is_over) = (seen, is_over);
+        if !text.is_empty() {
+            (self.quiet, self.told) = (0, Instant::now());
+            return Some(text);
         }
+        self.quiet += 1;
+        if self.told.elapsed() < BREATH {
+            return Some(text);
+        }
+        // A stream may outlive the token that it was asked for with: whoever is disabled meanwhile hears no more.
+        let person = who::now(&self.world, &self.workspace, &self.person).await;
+        match person {
+            Ok(person) => {
+                let client = self.world.options.actors.client(&self.workspace, &person);
+                self.requests = Requests::new(client);
+            }
+            Err(setback) if !setback.may_pass => return None,
+            Err(_) => {}
+        }
+        self.told = Instant::now();
         // So that whoever is gone is noticed.
-        if text.is_empty() && turns % 60 == 59 {
-            text.push_str(": still here\n\n");
-        }
+        Some(": still here\n\n".to_owned())
+    }
+}
+
+/// What is new in a run as server-sent events, the last number of them, and whether that was the end.
+fn told(voyage: &Value, mut seen: Option<u64>) -> (String, Option<u64>, bool) {
+    let mut text = String::new();
+    let mut is_over = false;
+    for event in after(voyage, seen) {
+        seen = event["id"].as_u64();
+        let kind = event["type"].as_str().unwrap_or("log");
+        is_over |= kind == "completion";
+        text.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
+    }
+    (text, seen, is_over)
+}
+
+/// Server-sent events until the run is over, however long that takes.
+pub(super) fn stream(listener: Listener) -> Response<Body> {
+    let chunks = futures::stream::unfold(listener, |mut listener| async move {
+        let text = listener.turn().await?;
         let frame = Ok::<_, BoxError>(Frame::data(Bytes::from(text)));
-        Some((frame, (requests, path, seen, is_over, turns + 1)))
+        Some((frame, listener))
     });
     let chunks = chunks.filter(|chunk| {
         let is_empty = chunk
@@ -135,6 +207,24 @@ mod tests {
 
     fn ids(events: &[Value]) -> Vec<u64> {
         events.iter().filter_map(|event| event["id"].as_u64()).collect()
+    }
+
+    #[test]
+    fn a_stream_tells_each_event_once_and_knows_the_end() {
+        let mut voyage = json!({
+            "metadata": {"name": "v", "namespace": "default"},
+            "status": {"phase": "Running", "steps": [{"id": "a", "name": "A", "state": "running", "begunEvent": 1}]},
+        });
+        let (text, seen, is_over) = told(&voyage, None);
+        assert!(text.starts_with("event: log\ndata: {"), "{text}");
+        assert_eq!((seen, is_over), (Some(1), false));
+        // Nothing new is nothing told, and what was heard stays heard.
+        assert_eq!(told(&voyage, seen), (String::new(), Some(1), false));
+        voyage["status"]["phase"] = "Succeeded".into();
+        voyage["status"]["endEvent"] = 2.into();
+        let (text, seen, is_over) = told(&voyage, seen);
+        assert!(text.starts_with("event: completion\n"), "{text}");
+        assert_eq!((seen, is_over), (Some(2), true));
     }
 
     #[test]
