@@ -77,6 +77,18 @@ export async function agree(page, opener, action, ...named) {
     await dialog.waitFor({ state: 'hidden', timeout: 20_000 });
 }
 
+/** Leaves a console that has the focus with the keys that the page names, after Tab and Escape did not. */
+export async function leaveConsole(page) {
+    const inside = () => page.evaluate(() => Boolean(document.activeElement.closest('.fw-terminal, .fw-screen')));
+    for (const key of ['Tab', 'Escape']) await page.keyboard.press(key);
+    if (!await inside()) throw new Error('a key of the machine left the console');
+    const keys = ['Control', 'Alt', 'Shift'];
+    for (const key of keys) await page.keyboard.down(key);
+    if (!await inside()) throw new Error('it is left while keys are down, which the machine then takes for held');
+    for (const key of keys) await page.keyboard.up(key);
+    await page.waitForFunction(() => document.activeElement.id === 'console-after', undefined, { timeout: 5_000 });
+}
+
 /** A button of the page by its whole name. */
 export function button(page, name) {
     return page.getByRole('button', { name, exact: true });

@@ -38,7 +38,8 @@ async function objects(person, report) {
     const instead = async (path, change, look) => {
         const { body } = await ask(page, `/k8s/clusters/root${path}`);
         const collection = new URL(path, 'https://x').pathname.split('/').at(-1);
-        const answers = url => url.pathname.endsWith(`/${collection}`) && url.searchParams.get('watch') !== 'true';
+        // Pages are called as collections are.
+        const answers = url => url.pathname.startsWith('/k8s/') && url.pathname.endsWith(`/${collection}`) && url.searchParams.get('watch') !== 'true';
         await page.route(answers, route => route.fulfill({ contentType: 'application/json', body: JSON.stringify({ ...body, metadata: { resourceVersion: body.metadata.resourceVersion }, items: change(body.items) }) }));
         try {
             await look();

@@ -1,6 +1,6 @@
 // What the API can answer instead of data: each time the page says what happened and what to do.
 
-import { button, listed } from './effects.mjs';
+import { button, leaveConsole, listed } from './effects.mjs';
 
 const LIST = /\/k8s\/clusters\/[^/]+\/apis\/argoproj\.io\/v1alpha1\/.*applications/;
 
@@ -71,7 +71,7 @@ const alert = (page, advice) => page.locator('.pf-v6-c-alert.pf-m-danger').filte
 /** Things that are done: nothing says that they were, and the page can be used on. */
 async function actions(person, report) {
     const { page } = person;
-    const path = /\/namespaces\/openshift-gitops\/applications\/broken$/;
+    const path = /\/namespaces\/openshift-gitops\/applications\/broken(\?|$)/;
     for (const [status, reason, advice] of CASES) {
         await report.step(`an action that is answered with ${status ? `${status} ${reason}` : 'nothing at all'} says so, and not that it was done`, async () => {
             person.tolerated = [/Failed to load resource/, /net::ERR/, /^500 /];
@@ -96,7 +96,7 @@ async function actions(person, report) {
 /** Create: the answers are still there afterwards. */
 async function creation(person, report) {
     const { page } = person;
-    const path = /\/api\/scaffolder\/v2\/tasks$/;
+    const path = /\/api\/scaffolder\/v2\/tasks(\?|$)/;
     await report.step('a run is prepared', async () => {
         await person.open('/create', 'Two notes');
         await page.getByRole('link', { name: 'Choose Two notes', exact: true }).click();
@@ -126,13 +126,17 @@ async function consoles(person, report) {
     const instances = /\/virtualmachineinstances\?/;
     for (const [type, kind] of [['serial', 'Serial console'], ['vnc', 'VNC console']]) {
         await report.step(`a console that the server refuses is told, and asked for again (${type})`, async () => {
-            person.tolerated = [/WebSocket/, /Failed to load resource/];
+            person.tolerated = [/WebSocket/, /Failed when connecting/, /Failed to load resource/];
             const one = { metadata: { name: 'stopped-1', namespace: 'team', uid: 'x' }, spec: {}, status: { phase: 'Running' } };
             await listed(page, instances, '/k8s/clusters/root/apis/kubevirt.io/v1/namespaces/team/virtualmachineinstances', items => [...items, one]);
             await person.open(`/machines/team/stopped-1?tab=console&type=${type}`, kind);
             await person.see(alert(page, 'The console could not be reached.'), 20_000);
             await person.see('press Ctrl+Alt+Shift together');
             await person.check(`refused console ${type}`);
+            if (type === 'serial') {
+                await page.locator('.xterm textarea').focus();
+                await leaveConsole(page);
+            }
             const [again] = await Promise.all([page.waitForEvent('websocket'), button(page, 'Connect again').click()]);
             if (!again.url().includes(type === 'vnc' ? '/vnc' : '/console')) throw new Error(again.url());
             await page.unroute(instances);

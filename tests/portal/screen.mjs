@@ -1,5 +1,7 @@
 // Console and screen of a machine that runs: what the guest shows, and keys that it gets.
 
+import { leaveConsole } from './effects.mjs';
+
 const BOOT = 150_000;
 
 export async function serial({ person, report, film }, path) {
@@ -14,6 +16,7 @@ export async function serial({ person, report, film }, path) {
             await page.keyboard.press('Enter');
             await page.waitForTimeout(1_000);
         }
+        await leaveConsole(page);
         await person.check('console');
         await film.frame('console', 'Its serial console');
     });
@@ -38,6 +41,12 @@ export async function screen({ person, report, film }, path) {
         await page.waitForTimeout(500);
         await person.check('screen');
         await film.frame('screen', 'Its screen');
+    });
+    await report.step('the screen is reached and left with the keyboard', async () => {
+        await page.getByRole('button', { name: 'Full screen' }).focus();
+        await page.keyboard.press('Tab');
+        if (!await page.evaluate(() => document.activeElement.tagName === 'CANVAS')) throw new Error('Tab does not lead to the screen');
+        await leaveConsole(page);
     });
     await report.step('keys that the browser keeps for itself, and texts, are sent to the screen', async () => {
         const sent = async (what, count) => {

@@ -165,6 +165,8 @@ function Screen(props: StreamProps): ReactNode {
         // The library's screen is reached by the mouse alone.
         const canvas = place.current.querySelector("canvas");
         canvas?.setAttribute("tabindex", "0");
+        canvas?.setAttribute("role", "application");
+        canvas?.setAttribute("aria-label", t("vnc"));
         canvas?.setAttribute("aria-describedby", HINT);
         const opened = (): void => { wasOpen = true; setPhase("connected"); if (isAgain) screen.focus(); };
         const closed = (): void => setPhase(wasOpen ? "ended" : "failed");
