@@ -55,6 +55,20 @@ metadata:
   name: late
 spec: {type: service, lifecycle: experimental, owner: team}
 """,
+    "twin.yaml": """
+apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata:
+  name: late
+spec: {type: service, lifecycle: production, owner: team}
+""",
+    "moved.yaml": """
+apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata:
+  name: moved
+spec: {type: service, lifecycle: experimental, owner: team}
+""",
 }
 
 # A run of it is there to be cancelled.
@@ -102,6 +116,7 @@ def ask(options, directory, kubeconfig):
             raise SystemExit(f"{command[0]} failed: {done.stderr}")
         return done.stdout.strip()
 
+    run.kubeconfig = str(kubeconfig)
     run([*kubectl, "create", "serviceaccount", "backstage"])
     run([*kubectl, "create", "clusterrolebinding", "backstage", "--clusterrole=edit", "--serviceaccount=default:backstage"])
     token = run([*kubectl, "create", "token", "backstage"])
@@ -130,12 +145,35 @@ def ask(options, directory, kubeconfig):
         )
         asking.insert(1, "--require=./names.cjs")
     subprocess.run(asking, check=True, cwd=directory, env=names)
+    verbs(options, run, work, target)
     # The scaffolder's client, as somebody who may also make repositories and Applications.
     run([*kubectl, "create", "clusterrolebinding", "scaffolder", "--clusterrole=cluster-admin", "--serviceaccount=default:backstage"])
     run([*kubectl, "create", "-f", "-"], input=json.dumps(SLOW))
     (directory / "scaffolder.mjs").write_text((HERE / "scaffolder.mjs").read_text())
     asking = [word if word != "client.mjs" else "scaffolder.mjs" for word in asking]
     subprocess.run(asking, check=True, cwd=directory, env=names)
+
+
+def verbs(options, run, work, target):
+    """What people type about the catalog, end to end."""
+    fairway = [str(options.fairway), "catalog"]
+    said = run([*fairway, "register", target])
+    assert "entities are in the catalog" in said, said
+    listed = json.loads(run([*fairway, "locations", "-o", "json"]))
+    (name,) = [it["metadata"]["name"] for it in listed if it["spec"]["target"] == target]
+    for what in [target, name, "component:late"]:
+        assert name in run([*fairway, "refresh", what])
+    good, bad = run([*fairway, "validate", "late.yaml"], cwd=work), work / "bad.yaml"
+    assert "component:default/late" in good, good
+    bad.write_text((work / "late.yaml").read_text().replace("owner: team", ""))
+    judged = subprocess.run([*fairway, "validate", str(bad)], capture_output=True, text=True)
+    assert judged.returncode == 1 and "owner" in judged.stdout, (judged.returncode, judged.stdout)
+    # What a file says is no orphan.
+    refused = subprocess.run([*fairway, "delete", "late"], capture_output=True, text=True,
+                             env=dict(os.environ, KUBECONFIG=run.kubeconfig))
+    assert refused.returncode != 0 and "is no orphan" in refused.stderr, refused
+    assert name in run([*fairway, "unregister", target])
+    print("  ok           the verbs of fairway catalog")
 
 
 def resolves(name):

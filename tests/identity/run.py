@@ -126,12 +126,18 @@ class Flow:
         self.codes_and_tokens()
         self.sign_in_page()
         self.devices()
+        # Before those that guess wrong, too: they all come from one address, which waits after so many.
+        self.guessing()
+        self.browsers()
+        self.sessions_are_objects()
         self.one_time_codes()
+        self.own_account()
+        self.codes_are_wanted()
+        self.verbs()
         self.names_are_free()
         self.git_over_https()
         self.renewed()
         self.disabled()
-        self.guessing()
         self.at_rest()
 
     def first_administrator(self):
@@ -424,6 +430,150 @@ class Flow:
         assert "fairway login" in gone.stderr, gone
         step("a device is signed in by a code that a person allows, and signed out")
 
+    def browsers(self):
+        """A page of a public client redeems its own code; and a request may come as a form."""
+        origin = "https://spa.example:8443"
+        self.run_fairway("oidc-client", "create", "page", "--org", "acme", "--public", "--redirect-uri", f"{origin}/cb")
+        browser = self.browser()
+        for path in ["token", "userinfo", "revoke"]:
+            for asked, allowed in [(origin, origin), ("https://app.example", None), ("https://evil.example", None)]:
+                answer = browser.options(f"{self.issuer('acme')}/{path}", headers={
+                    "Origin": asked, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"})
+                assert answer.status_code == 204, (path, answer.status_code)
+                assert answer.headers.get("access-control-allow-origin") == allowed, (path, asked, answer.headers)
+                assert "access-control-allow-credentials" not in answer.headers, path
+        verifier = secrets.token_urlsafe(48)
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        request = {"response_type": "code", "client_id": "page", "redirect_uri": f"{origin}/cb", "scope": "openid groups", "state": "a&b",
+                   "code_challenge": challenge, "code_challenge_method": "S256"}
+        page = browser.post(self.issuer("acme") + "/authorize", data=request, headers={"Origin": origin})
+        assert page.status_code == 200 and 'name="password"' in page.text, (page.status_code, page.text)
+        answer = self.send_form(browser, page.url, page, username="bob", password=PASSWORD)
+        assert answer.status_code == 303 and answer.headers["location"].startswith(f"{origin}/cb?"), answer.headers
+        query = urllib.parse.parse_qs(urllib.parse.urlparse(answer.headers["location"]).query)
+        assert query["state"] == ["a&b"], query
+        form = {"grant_type": "authorization_code", "code": query["code"][0], "code_verifier": verifier, "client_id": "page",
+                "redirect_uri": f"{origin}/cb"}
+        tokens = self.browser().post(self.issuer("acme") + "/token", data=form, headers={"Origin": origin})
+        assert tokens.status_code == 200 and tokens.headers["access-control-allow-origin"] == origin, (tokens.text, tokens.headers)
+        claims = tokens.json()["access_token"].split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(claims + "=="))
+        assert claims["groups"] == ["developers"], claims
+        step("a page redeems its code from its own origin and no other, a request may be a form, and access tokens have groups")
+
+    def sessions_are_objects(self):
+        """Whoever administers the realm ends a sign-in with kubectl: its tokens and its browser are out at once."""
+        at = self.workspace("root:acme")
+        browser = self.browser()
+        tokens = self.redeem(*self.code(browser)).json()
+        info = lambda: self.browser().get(self.issuer("acme") + "/userinfo", headers={"Authorization": f"Bearer {tokens['access_token']}"})
+        assert info().status_code == 200
+        cookie = browser.cookies["__Host-fairway-session-acme"]
+        claims = json.loads(base64.urlsafe_b64decode(tokens["access_token"].split(".")[1] + "=="))
+        self.kubectl(self.admin, *at, "delete", "sessions.fairway.dev", claims["sid"])
+        assert info().status_code == 401
+        refused = self.token(grant_type="refresh_token", refresh_token=tokens["refresh_token"], client_id="spa")
+        assert refused.status_code == 400, refused.text
+        challenge = {"code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256"}
+        again = lambda: self.authorize("spa", "http://127.0.0.1:4711/cb", browser, user=None, **challenge).status_code
+        assert again() == 303, "the browser is still signed in"
+        self.kubectl(self.admin, *at, "delete", "sessions.fairway.dev", cookie.split("~")[0].split(".")[0])
+        assert again() == 200, "it is asked who it is"
+        step("deleting a Session ends its tokens, or its browser, at once")
+
+    def otp(self, seed, at=None):
+        tag = hmac.new(base64.b32decode(seed), struct.pack(">Q", int(at or time.time()) // 30), hashlib.sha1).digest()
+        begin = tag[-1] & 15
+        return f"{(struct.unpack('>I', tag[begin:begin + 4])[0] & 0x7fffffff) % 1000000:06}"
+
+    def own_account(self):
+        """Somebody changes his password and sets up one-time codes, without an administrator."""
+        self.run_fairway("user", "create", "erin", "--org", "acme", "--password-stdin", stdin=PASSWORD + "\n")
+        url, other = self.issuer("acme") + "/account", "staple wrench lantern"
+        challenge = {"code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256"}
+
+        def attempt(password, otp=""):
+            browser = self.browser()
+            page = self.authorize("spa", "http://127.0.0.1:1/cb", browser, user=None, **challenge)
+            return self.send_form(browser, page.url, page, username="erin", password=password, otp=otp).status_code
+
+        elsewhere, browser = self.login("acme", "erin", PASSWORD, "erin"), self.browser()
+        page = browser.get(url)
+        assert self.send_form(browser, url, page, username="erin", password=PASSWORD).status_code == 303
+        page = browser.get(url)
+        assert "<strong>erin</strong>" in page.text and "<script" not in page.text, page.text
+        fields = {"do": "password", "new_password": other, "repeated": other}
+        wrong = self.send_form(browser, url, page, **fields, password="wrong wrong wrong")
+        assert wrong.status_code == 400 and attempt(PASSWORD) == 303, wrong.text
+        done = self.send_form(browser, url, page, **fields, password=PASSWORD)
+        assert done.status_code == 200 and "Your password is changed" in done.text, done.text
+        assert attempt(PASSWORD) == 400 and attempt(other) == 303
+        assert browser.get(url).text.count("<strong>erin</strong>") == 1, "this browser is still signed in"
+        self.kubectl(elsewhere, "auth", "whoami", ok=False)
+        shown = self.send_form(browser, url, page, do="enrol")
+        seed = re.search(r'name="enrol_seed" value="([A-Z2-7]{32})"', shown.text).group(1)
+        fields = {"do": "confirm", "enrol_seed": seed, "password": other}
+        assert self.send_form(browser, url, shown, **fields, new_otp=self.otp(seed, 1)).status_code == 400
+        assert attempt(other) == 303, "nothing was set up"
+        code = self.otp(seed)
+        done = self.send_form(browser, url, shown, **fields, new_otp=code)
+        assert done.status_code == 200 and "One-time codes are set up" in done.text, done.text
+        assert attempt(other) == 400 and attempt(other, code) == 400, "the code was used to set them up"
+        assert attempt(other, self.otp(seed, time.time() + 30)) == 303
+        self.run_fairway("user", "disable-totp", "erin", "--org", "acme")
+        assert attempt(other) == 303
+        step("whoever is signed in changes his password and sets up one-time codes, which disable-totp takes away")
+
+    def codes_are_wanted(self):
+        """A realm wants one-time codes: who has none sets them up at sign-in, and nobody gets in without."""
+        self.run_fairway("org", "create", "strict")
+        self.run_fairway("user", "create", "fay", "--org", "strict", "--password-stdin", stdin=PASSWORD + "\n")
+        self.run_fairway("oidc-client", "create", "spa", "--org", "strict", "--public", "--redirect-uri", "http://127.0.0.1/cb")
+        realm = {"apiVersion": "fairway.dev/v1alpha1", "kind": "Realm", "metadata": {"name": "realm"}, "spec": {"requireTOTP": True}}
+        self.kubectl(self.admin, *self.workspace("root:strict"), "apply", "-f", "-", stdin=json.dumps(realm))
+        challenge = {"code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256"}
+        browser = self.browser()
+        page = self.authorize("spa", "http://127.0.0.1:1/cb", browser, user=None, realm="strict", **challenge)
+        send = lambda shown, **more: self.send_form(browser, page.url, shown, username="fay", **more)
+        wrong = send(page, password="wrong wrong wrong")
+        assert wrong.status_code == 400 and "enrol_seed" not in wrong.text, wrong.text
+        shown = send(page, password=PASSWORD)
+        assert shown.status_code == 403 and "location" not in shown.headers, shown.status_code
+        seed = re.search(r'name="enrol_seed" value="([A-Z2-7]{32})"', shown.text).group(1)
+        assert send(shown, password=PASSWORD, new_otp=self.otp(seed, 1)).status_code == 400
+        assert send(shown, password="wrong wrong wrong", new_otp=self.otp(seed)).status_code == 400
+        entered = send(shown, password=PASSWORD, new_otp=self.otp(seed))
+        assert entered.status_code == 303 and "code=" in entered.headers["location"], entered.text
+        browser = self.browser()
+        page = self.authorize("spa", "http://127.0.0.1:1/cb", browser, user=None, realm="strict", **challenge)
+        assert send(page, password=PASSWORD).status_code == 400, "from now on the code is asked for"
+        assert send(page, password=PASSWORD, otp=self.otp(seed, time.time() + 30)).status_code == 303
+        step("where a realm wants one-time codes, who has none sets them up at sign-in")
+
+    def verbs(self):
+        """What administrators type, end to end."""
+        listed = json.loads(self.run_fairway("user", "list", "--org", "acme", "-o", "json").stdout)
+        erin = next(it for it in listed if it["name"] == "erin")
+        assert erin["username"] == "acme/erin" and not erin["disabled"] and erin["lastSignIn"], erin
+        self.run_fairway("group", "create", "shortlived", "--org", "acme")
+        assert "shortlived" in self.run_fairway("group", "list", "--org", "acme").stdout
+        self.run_fairway("group", "delete", "shortlived", "--org", "acme")
+        assert "shortlived" not in self.run_fairway("group", "list", "--org", "acme").stdout
+        made = self.run_fairway("oidc-client", "create", "backend", "--org", "acme", "--redirect-uri", "https://backend.example/cb").stdout
+        first = re.search(r"Secret: (\S+)", made).group(1)
+        listed = self.run_fairway("oidc-client", "list", "--org", "acme").stdout
+        assert re.search(r"backend\s+with a secret\s+https://backend.example/cb", listed) and re.search(r"spa\s+public", listed), listed
+        second = re.search(r"Secret: (\S+)", self.run_fairway("oidc-client", "new-secret", "backend", "--org", "acme").stdout).group(1)
+        ask = lambda secret: self.token(auth=("backend", secret), grant_type="authorization_code", code="x~y").json()["error"]
+        assert ask(first) == "invalid_client" and ask(second) == "invalid_grant", (ask(first), ask(second))
+        self.run_fairway("oidc-client", "delete", "backend", "--org", "acme")
+        assert ask(second) == "invalid_client"
+        self.run_fairway("org", "delete", "strict", ok=False)
+        self.run_fairway("org", "delete", "strict", "--yes")
+        wait(lambda: "strict" not in self.run_fairway("org", "list").stdout)
+        wait(lambda: self.browser().get(self.issuer("strict") + "/.well-known/openid-configuration").status_code == 404)
+        step("users, groups, programs and organisations are listed, renewed and deleted by the command line")
+
     def one_time_codes(self):
         self.run_fairway("user", "create", "carol", "--org", "acme", "--password-stdin", stdin=PASSWORD + "\n")
         uri = self.run_fairway("user", "enable-totp", "carol", "--org", "acme").stdout
@@ -530,7 +680,31 @@ class Flow:
         session = next((self.directory / "alice" / "state" / "fairway" / "sessions").glob("*acme.json"))
         token = json.loads(session.read_text())
         assert self.api(token["access_token"]) == 200
+        # What she made for programs, which has an account of its own: a token for one repository, one by kubectl, and one that she got by that.
+        at = self.workspace("root:acme")
+        self.kubectl(self.admin, *at, "create", "clusterrolebinding", "alice", "--clusterrole=cluster-admin", "--user=acme/alice")
+        self.kubectl(self.admin, *at, "create", "clusterrolebinding", "robot", "--clusterrole=cluster-admin", "--serviceaccount=default:robot")
+        address = self.run_fairway("repo", "create", "acme/tokened", "--with-token", kubeconfig=self.alice, home="alice").stdout.strip()
+        self.kubectl(self.alice, *at, "create", "serviceaccount", "robot", "-n", "default")
+        own = self.kubectl(self.alice, *at, "create", "token", "robot", "-n", "default", "--duration=8760h").stdout.strip()
+        request = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+        further = self.browser().post(f"{self.server()}/clusters/root:acme/api/v1/namespaces/default/serviceaccounts/robot/token",
+                                      data=request, headers={"Authorization": f"Bearer {own}", "Content-Type": "application/json"})
+        further = further.json()["status"]["token"]
+        lasting = self.kubectl(self.admin, *at, "create", "token", "robot", "-n", "default").stdout.strip()
+        made = self.browser().post(f"{self.git}/api/v1/users/robot/tokens", json={"name": "ci", "scopes": ["read:user"]},
+                                   headers={"Authorization": f"Bearer {own}"})
+        assert made.status_code == 201, made.text
+        gitea = lambda: self.browser().get(f"{self.git}/api/v1/user", headers={"Authorization": f"token {made.json()['sha1']}"}).status_code
+        reached = lambda: (self.git_run("-c", "credential.helper=", "ls-remote", address).returncode == 0,
+                           self.api(own), self.api(further), gitea(), self.api(lasting))
+        assert reached() == (True, 200, 200, 200, 200), reached()
         self.run_fairway("user", "disable", "alice", "--org", "acme")
+        assert reached() == (False, 401, 401, 401, 200), reached()
+        self.run_fairway("user", "enable", "alice", "--org", "acme")
+        assert reached() == (True, 200, 200, 200, 200), reached()
+        self.run_fairway("user", "disable", "alice", "--org", "acme")
+        assert reached() == (False, 401, 401, 401, 200), reached()
         assert self.api(token["access_token"]) == 401
         refused = self.git_run("-C", "clone", "fetch")
         assert refused.returncode != 0, refused
@@ -539,7 +713,12 @@ class Flow:
         page = self.authorize("spa", "http://127.0.0.1:1/cb", code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
                               code_challenge_method="S256")
         assert page.status_code == 400, page.status_code
-        step("a disabled user is out of the API, of Git and of sign-in, at once")
+        step("a disabled user is out of the API, of Git and of sign-in, at once, and so are the tokens that she made for programs")
+        # Whoever gets her name gets none of it.
+        self.run_fairway("user", "delete", "alice", "--org", "acme")
+        self.run_fairway("user", "create", "alice", "--org", "acme", "--password-stdin", stdin=PASSWORD + "\n")
+        assert reached() == (False, 401, 401, 401, 200), reached()
+        step("tokens of one who is deleted stay void, whoever has the name")
 
     def guessing(self):
         challenge = {"code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256"}

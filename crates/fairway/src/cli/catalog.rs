@@ -33,6 +33,8 @@ pub(crate) enum CatalogCommand {
     Unregister(Unregister),
     /// Have a location, or that of an entity, read again, and wait for it.
     Refresh(Refresh),
+    /// Delete an entity that nothing leads to any more: an orphan.
+    Delete(Delete),
     /// Judge files of entities without a server.
     Validate(Validate),
 }
@@ -121,6 +123,17 @@ pub(crate) struct Unregister {
 pub(crate) struct Refresh {
     /// An entity, an address, or the name of a location's object.
     pub what: String,
+    /// Whose catalog.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Options of `catalog delete`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Delete {
+    /// The entity: [KIND:][NAMESPACE/]NAME; a component if no kind is named.
+    #[arg(value_name = "ENTITY")]
+    pub entity: String,
     /// Whose catalog.
     #[command(flatten)]
     pub place: Place,

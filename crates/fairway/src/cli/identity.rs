@@ -337,6 +337,9 @@ pub(crate) struct OidcClient {
 /// What can be done with programs that people sign in to.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum OidcClientCommand {
+    /// List the programs.
+    #[command(visible_alias = "ls")]
+    List(UserList),
     /// Register a program; its secret, if it has one, is printed once.
     Create(OidcClientCreate),
     /// Make a new secret; it is printed once, and the old one is void.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::gitops::{Session, told};
 use crate::cli::catalog::{
-    Catalog, CatalogCommand, Get, List, Locations, Refresh, Register, Search, Unregister, Validate,
+    Catalog, CatalogCommand, Delete, Get, List, Locations, Refresh, Register, Search, Unregister, Validate,
 };
 use crate::cli::gitops::Place;
 
@@ -38,6 +38,7 @@ pub(crate) fn run(options: &Catalog) -> anyhow::Result<ExitCode> {
             CatalogCommand::Register(options) => register(options).await,
             CatalogCommand::Unregister(options) => unregister(options).await,
             CatalogCommand::Refresh(options) => refresh(options).await,
+            CatalogCommand::Delete(options) => delete(options).await,
             CatalogCommand::Validate(options) => judge(options),
         }
     })
@@ -249,6 +250,26 @@ async fn refresh(options: &Refresh) -> anyhow::Result<ExitCode> {
     let changed = session.requests.merge(&path(&name), &patch).await.map_err(told)?;
     changed.with_context(|| format!("there is no location {name}"))?;
     wait(&session, &name, Some(&wish)).await
+}
+
+/// Deletes an orphan. What a file still says would come back at once, so the file is to be changed instead.
+async fn delete(options: &Delete) -> anyhow::Result<ExitCode> {
+    let reference = EntityRef::parse(&options.entity, Some("component"), None)?;
+    let session = Session::open(&options.place).await?;
+    let path = format!("{ENTITIES}/{}", object::entity_name(&reference));
+    let found = session.requests.get(&path).await.map_err(told)?;
+    let found = found.with_context(|| {
+        format!("the catalog has no {reference} from a file; fairway catalog list shows what it has")
+    })?;
+    if found["spec"]["orphan"] != true {
+        bail!(
+            "{reference} is no orphan: {} says it, and it would come back; take it out of that file",
+            text(&found, "/spec/file")
+        );
+    }
+    session.requests.delete_read(&path, &found).await.map_err(told)?;
+    println!("{reference} deleted");
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Judges files; placeholders are filled from files beside them.

@@ -7,8 +7,8 @@ use fairway_api::identity::{CREDENTIAL, OIDC_CLIENT};
 use fairway_portal_realm::{Client, secret};
 use serde_json::json;
 
-use super::{Realm, random, told};
-use crate::cli::identity::{OidcClientCommand, OidcClientCreate};
+use super::{Realm, random, table, told};
+use crate::cli::identity::{OidcClientCommand, OidcClientCreate, UserList};
 
 fn credential(client: &str) -> String {
     format!("client.{client}")
@@ -16,6 +16,7 @@ fn credential(client: &str) -> String {
 
 pub(super) async fn run(command: &OidcClientCommand) -> anyhow::Result<ExitCode> {
     match command {
+        OidcClientCommand::List(options) => list(options).await?,
         OidcClientCommand::Create(options) => create(options).await?,
         OidcClientCommand::NewSecret(options) => {
             let realm = Realm::of(&options.at).await?;
@@ -35,6 +36,34 @@ pub(super) async fn run(command: &OidcClientCommand) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn list(options: &UserList) -> anyhow::Result<()> {
+    let realm = Realm::of(&options.at).await?;
+    let found = realm.list(OIDC_CLIENT).await?;
+    let mut rows = vec![
+        ["NAME", "KIND", "ACCESS", "REDIRECT URIS"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for object in &found {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let client = Client::read(name, object);
+        let access = [(client.api_access, "api"), (client.device_flow, "device")];
+        let access: Vec<&str> = access
+            .iter()
+            .filter(|(may, _)| *may)
+            .map(|(_, what)| *what)
+            .collect();
+        rows.push(vec![
+            name.to_owned(),
+            if client.public { "public" } else { "with a secret" }.to_owned(),
+            access.join(","),
+            client.redirect_uris.join(" "),
+        ]);
+    }
+    options.output.print(&json!(found), &table(&rows));
+    Ok(())
 }
 
 async fn create(options: &OidcClientCreate) -> anyhow::Result<()> {
