@@ -1,6 +1,7 @@
 //! The policies of one rule as one guard: first who it is and whether they may, then whether there is room.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use fairway_gateway_guard::{Asked, Guard, Judgement, Passage, Refusal, Step, Verdict};
+use fairway_gateway_guard::{Asked, Guard, HIDDEN, Judgement, Passage, Refusal, Step, Verdict};
 use fairway_gateway_policy::auth::AuthPlan;
 use fairway_gateway_policy::limit::{Limit, LimitPlan, Rate};
 use fairway_gateway_policy::object::{Failure, PolicyKey};
@@ -210,9 +211,27 @@ impl RuleGuard {
         Ok(passage)
     }
 
+    /// Notes why a limit applies and what it counts by; whether some of that is kept secret.
+    fn note_counters(&self, limit: &Limit, what: &impl Fn() -> String, run: &mut Run<'_>) -> bool {
+        let mut seen: Vec<String> = Vec::new();
+        if !limit.when.is_always() {
+            seen.push(format!("applies: {}", limit.when.describe(&run.facts)));
+        }
+        let counters = limit.counters.iter();
+        seen.extend(counters.map(|counter| format!("counts by {}", counter.describe(&run.facts))));
+        if !seen.is_empty() {
+            run.note(None, || (what(), seen.join("\n")));
+        }
+        limit
+            .counters
+            .iter()
+            .any(|counter| counter.reads_secrets(&run.facts))
+    }
+
     fn limit(&self, limits: &Limits, run: &mut Run<'_>, passage: &mut Passage) -> Result<(), Refusal> {
         let mut hits: Few<Hit<'_>> = Few::new();
-        let mut counted: Few<(&Counted, &str)> = Few::new();
+        // With whether a value that is counted by is kept secret.
+        let mut counted: Few<(&Counted, &str, bool)> = Few::new();
         for ((limit, rates), failed) in limits.plan.limits.iter().zip(&limits.rates).zip(&limits.failed) {
             let what = || format!("{} limit {:?}", limits.by, limit.name);
             let values = match values(limit, run) {
@@ -237,8 +256,9 @@ impl RuleGuard {
                     }
                 }
             };
+            let is_kept = run.steps.is_some() && self.note_counters(limit, &what, run);
             for one in rates {
-                counted.push((one, &limit.name));
+                counted.push((one, &limit.name, is_kept));
                 let rate = one.rate;
                 hits.push(if values.is_empty() {
                     Hit {
@@ -262,15 +282,18 @@ impl RuleGuard {
         let asked = run.facts.asked();
         let counts = !asked.probe && run.steps.is_none();
         let readings = self.shared.limiter.check(&hits, asked.now, counts);
-        for ((reading, hit), (_, name)) in readings.iter().zip(&hits).zip(&counted) {
+        for ((reading, hit), (one, name, is_kept)) in readings.iter().zip(&hits).zip(&counted) {
+            let key = match is_kept {
+                true => Cow::Owned(format!("{}|{HIDDEN}", one.key)),
+                false => Cow::Borrowed(&*hit.key),
+            };
             let seen = || {
                 format!(
-                    "{} of {} in {} s left, for {} s; counter {}",
+                    "{} of {} in {} s left, for {} s; counter {key}",
                     reading.remaining,
                     reading.rate.limit,
                     reading.rate.window.as_secs(),
-                    reading.reset,
-                    hit.key
+                    reading.reset
                 )
             };
             run.note(Some(!reading.is_over), || {
@@ -279,7 +302,7 @@ impl RuleGuard {
         }
         let is_told = self.shared.settings.rate_limit_headers == RateLimitHeaders::DraftVersion03;
         let over = readings.iter().zip(&counted).find(|(reading, _)| reading.is_over);
-        if let Some((_, (_, name))) = over {
+        if let Some((_, (_, name, _))) = over {
             let mut refusal = limits.refuse(format!("limit {name:?} is used up"));
             if is_told {
                 tell(&readings, &counted, &mut refusal.headers);
@@ -369,10 +392,14 @@ fn values(limit: &Limit, run: &Run<'_>) -> Result<Option<String>, String> {
 }
 
 /// Of all counters the scarcest first, as Limitador tells them.
-fn tell(readings: &[Reading], counted: &[(&Counted, &str)], headers: &mut Vec<(HeaderName, HeaderValue)>) {
+fn tell(
+    readings: &[Reading],
+    counted: &[(&Counted, &str, bool)],
+    headers: &mut Vec<(HeaderName, HeaderValue)>,
+) {
     let mut order: Few<(&Reading, &Counted)> = readings
         .iter()
-        .zip(counted.iter().map(|(counted, _)| *counted))
+        .zip(counted.iter().map(|(counted, _, _)| *counted))
         .collect();
     order.sort_by_key(|(reading, _)| reading.remaining);
     let Some((scarcest, first)) = order.first() else {
@@ -422,6 +449,7 @@ fn print(auth: Option<&AuthPlan>, broken: Option<&(Cow<'static, str>, String)>) 
     // What limits are told, plans among it, lets nobody in.
     let asked = auth.map(|plan| AuthPlan {
         filters: Vec::new(),
+        failing_closed: BTreeSet::new(),
         ..plan.clone()
     });
     let mut hasher = DefaultHasher::new();

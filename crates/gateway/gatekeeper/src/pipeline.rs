@@ -16,7 +16,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex};
 
 use fairway_gateway_guard::{Asked, Passage, Refusal, Step};
-use fairway_gateway_policy::auth::{AuthPlan, AuthenticationMethod, AuthorizationMethod, Common};
+use fairway_gateway_policy::auth::{
+    AuthPlan, AuthenticationMethod, AuthorizationMethod, Common, Credentials,
+};
 use fairway_gateway_policy::expression::{EvalError, Facts};
 use fairway_gateway_policy::status::{Fault, Problem};
 use http::HeaderName;
@@ -213,6 +215,14 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Notes that a rule does not apply, and why.
+    pub(crate) fn note_unmet(&mut self, common: &Common, what: impl FnOnce() -> String) {
+        if self.steps.is_some() {
+            let seen = format!("does not apply: {}", common.when.describe(&self.facts));
+            self.note(None, || (what(), seen));
+        }
+    }
+
     /// Asks somebody, if there is time.
     async fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
         match self.mode {
@@ -228,6 +238,16 @@ impl<'a> Run<'a> {
     /// Goes through an AuthPolicy.
     pub(crate) async fn auth(&mut self, auth: &Auth, passage: &mut Passage) -> Result<(), Refusal> {
         let plan = &auth.plan;
+        if self.steps.is_some() {
+            // What brings a credential is one, whatever its name.
+            for rule in &plan.authentication {
+                match &rule.credentials {
+                    Credentials::CustomHeader(name) => self.facts.hide(name.as_str()),
+                    Credentials::QueryString(name) | Credentials::Cookie(name) => self.facts.hide(name),
+                    Credentials::AuthorizationHeader(_) => {}
+                }
+            }
+        }
         // Whatever comes of the rules, also where the policy does not apply: backends believe these headers.
         passage.withheld = Arc::clone(&auth.headers);
         match plan.when.test(&self.facts) {
@@ -240,6 +260,10 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             Err(error) => return Err(broken(auth.by.clone(), error.to_string())),
+        }
+        if self.steps.is_some() && !plan.when.is_always() {
+            let seen = plan.when.describe(&self.facts);
+            self.note(None, || (format!("{} applies", auth.by), seen));
         }
         if let Err(failure) = self.authenticate(auth, passage).await {
             self.callbacks(plan);

@@ -4,6 +4,8 @@
 //! Most answers are known at once ([`Judgement::Now`]), and then nothing is allocated for them; who has to ask somebody else
 //! (a key server, a token review) answers later. The crate must not know policies, routes or sockets.
 
+mod secrets;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,6 +14,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
+
+pub use secrets::{HIDDEN, is_secret};
 
 /// A request as guards see it, before any filter has changed it.
 #[derive(Debug, Clone, Copy)]

@@ -12,6 +12,7 @@ mod compile;
 mod credentials;
 mod spec;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -21,7 +22,7 @@ pub use credentials::Credentials;
 
 use crate::expression::{Predicate, ValueFrom};
 use crate::labels::LabelSelector;
-use crate::object::PolicyKey;
+use crate::object::{FAILURE_MODE, PolicyKey};
 use crate::status::Problem;
 
 /// What an effective AuthPolicy comes to.
@@ -43,6 +44,8 @@ pub struct AuthPlan {
     pub callbacks: Vec<Callback>,
     /// Why it must refuse everything.
     pub problems: Vec<Problem>,
+    /// Policies that say what is to become of requests that they cannot judge: nothing can be chosen there.
+    pub failing_closed: BTreeSet<PolicyKey>,
 }
 
 /// What every rule of a pipeline has.
@@ -234,6 +237,13 @@ impl AuthPlan {
                         AuthenticationMethod::Anonymous | AuthenticationMethod::Plain(_)
                     )
                 }))
+    }
+
+    /// What to tell a policy about that it says and that does nothing.
+    pub fn note(&self, policy: &PolicyKey) -> Option<String> {
+        self.failing_closed
+            .contains(policy)
+            .then(|| format!("annotation {FAILURE_MODE} is for RateLimitPolicies; an AuthPolicy always refuses whom it cannot judge"))
     }
 
     /// Secrets that the plan reads, beside API keys.

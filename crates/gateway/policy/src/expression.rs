@@ -7,12 +7,14 @@ mod attributes;
 mod cel;
 mod pattern;
 mod selector;
+mod shown;
 mod value;
 
 pub use attributes::Facts;
 pub use cel::Cel;
 pub use pattern::{ConditionSpec, Named, Pattern, Predicate};
 pub use selector::Selector;
+pub use shown::shown;
 pub use value::{ValueFrom, ValueSpec, stringify};
 
 /// Why an expression gave no value.

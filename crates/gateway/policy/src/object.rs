@@ -245,10 +245,14 @@ impl Policy {
 }
 
 fn failure(kind: Kind, annotations: &Value) -> Result<Option<Failure>, String> {
-    match annotations[FAILURE_MODE]
-        .as_str()
-        .filter(|_| kind == Kind::RateLimitPolicy)
-    {
+    let mode = annotations[FAILURE_MODE].as_str();
+    match (kind, mode) {
+        // It fails closed in any case; that somebody wants something else is told.
+        (Kind::AuthPolicy, Some(_)) => return Ok(Some(Failure::Deny)),
+        (Kind::RateLimitPolicy, _) => {}
+        _ => return Ok(None),
+    }
+    match mode {
         None => Ok(None),
         Some("allow") => Ok(Some(Failure::Allow)),
         Some("deny") => Ok(Some(Failure::Deny)),
@@ -344,7 +348,9 @@ mod tests {
             (Kind::RateLimitPolicy, Some("allow"), Ok(Some(Failure::Allow))),
             (Kind::RateLimitPolicy, None, Ok(None)),
             (Kind::RateLimitPolicy, Some("Deny"), Err(())),
-            (Kind::AuthPolicy, Some("deny"), Ok(None)),
+            (Kind::AuthPolicy, Some("allow"), Ok(Some(Failure::Deny))),
+            (Kind::AuthPolicy, None, Ok(None)),
+            (Kind::TlsPolicy, Some("deny"), Ok(None)),
         ] {
             let object = json!({
                 "metadata": {"name": "p", "namespace": "n", "annotations": {FAILURE_MODE: text}},
@@ -353,7 +359,10 @@ mod tests {
             let policy = Policy::read("root", kind, &object);
             let found: Vec<_> = policy.rules.values().map(|rule| rule.failure).collect();
             match expected {
-                Ok(failure) => assert_eq!((found, policy.invalid), (vec![failure], None), "{text:?}"),
+                Ok(failure) => {
+                    let count = usize::from(matches!(kind, Kind::RateLimitPolicy | Kind::AuthPolicy));
+                    assert_eq!((found, policy.invalid), (vec![failure; count], None), "{text:?}");
+                }
                 Err(()) => assert!(policy.invalid.is_some() && found.is_empty(), "{text:?}"),
             }
         }

@@ -66,6 +66,10 @@ pub struct DataPlane {
     pub gaps: Vec<String>,
     /// Rules that no request could be made up for: that they are guarded is known, and was not tried.
     pub untried: Vec<String>,
+    /// Rules whose policy lets the request through that they are tried with, so that no refusal was seen.
+    pub lets_in: Vec<String>,
+    /// Rules of which nobody could say in time whether there is something to refuse.
+    pub silent: Vec<String>,
     /// The policy has no rule: whoever believes that it guards something is wrong.
     pub asks_nothing: bool,
 }
@@ -214,11 +218,21 @@ fn enforced(
         false => "partially",
     };
     let mut message = format!("{kind} has been {how} enforced");
-    if !plane.untried.is_empty() {
-        let untried = few(&plane.untried);
-        message = format!(
-            "{message} (the data plane has its guard, but no request could be made up to try it: [{untried}])"
-        );
+    for (rules, why) in [
+        (&plane.untried, "no request could be made up to try it"),
+        (
+            &plane.lets_in,
+            "no refusal could be seen, because it lets a request without credentials through",
+        ),
+        (
+            &plane.silent,
+            "no refusal could be seen, because whom it asks did not answer in time",
+        ),
+    ] {
+        if !rules.is_empty() {
+            let rules = few(rules);
+            message = format!("{message} (the data plane has its guard, but {why}: [{rules}])");
+        }
     }
     if !plane.troubles.is_empty() {
         message = format!("{message}, but: {}", plane.troubles.join("; "));

@@ -1,5 +1,6 @@
 //! Whole policies, from a request to a verdict.
 
+mod explained;
 mod issuers;
 mod limits;
 mod silence;
@@ -457,46 +458,6 @@ async fn probes_get_what_policies_promise_and_count_nothing() {
         "only a probe is a probe"
     );
     assert_eq!(gatekeeper.counters(real.now).len(), 1);
-}
-
-#[tokio::test]
-async fn explanations_tell_the_steps() {
-    let world = Arc::new(World::default());
-    let mut policy = keys();
-    policy["rules"]["authorization"] = json!({"vip": {"patternMatching": {"patterns": [
-        {"predicate": "auth.identity.metadata.name == 'alice'"},
-        {"selector": "request.method", "operator": "eq", "value": "GET"}]}}});
-    let limits = json!({"limits": {"l": {"rates": [{"limit": 3, "window": "1h"}]}}});
-    let gatekeeper = gatekeeper(&world, Settings::default());
-    let (guard, _) = gatekeeper.guard(plans(Some(&policy), Some(&limits)));
-    let (verdict, steps) = sent("GET / | authorization: APIKEY IAMALICE")
-        .explain(&guard)
-        .await;
-    assert_eq!(status(&verdict), 200);
-    let text: Vec<String> = steps
-        .iter()
-        .map(|step| format!("{}: {}", step.what, step.seen))
-        .collect();
-    assert_eq!(
-        text[0],
-        "AuthPolicy/team/api authentication \"api-key\": Secret alice"
-    );
-    assert_eq!(
-        text[1],
-        "AuthPolicy/team/api authorization \"vip\": (auth.identity.metadata.name == 'alice' is true and request.method (\"GET\") eq \"GET\" is true)"
-    );
-    assert!(
-        text[2].starts_with("RateLimitPolicy/team/slow limit \"l\": 3 of 3 in 3600 s left"),
-        "{}",
-        text[2]
-    );
-    assert!(!text.join("\n").contains("IAMALICE"), "keys are not shown");
-    assert_eq!(gatekeeper.counters(sent("GET /").now), [], "nothing is counted");
-    let (verdict, steps) = sent("GET / | authorization: APIKEY IAMBOB").explain(&guard).await;
-    assert_eq!(
-        (status(&verdict), steps.last().and_then(|step| step.passes)),
-        (403, Some(false))
-    );
 }
 
 #[tokio::test]

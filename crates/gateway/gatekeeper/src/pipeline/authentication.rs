@@ -26,11 +26,12 @@ impl Run<'_> {
     pub(super) async fn authenticate(&mut self, auth: &Auth, passage: &mut Passage) -> Result<(), Failure> {
         let rules = &auth.plan.authentication;
         let mut failures: Vec<(&str, Failure)> = Vec::new();
+        let mut last = None;
         for ((rule, way), id) in rules.iter().zip(&auth.ways).zip(&auth.ids.authentication) {
             let name = rule.common.name.as_str();
             // A rule that cannot say whether it applies lets nobody in.
             if !self.applies(&rule.common).unwrap_or(false) {
-                self.note(None, || (step(auth, rule), "does not apply".to_owned()));
+                self.note_unmet(&rule.common, || step(auth, rule));
                 continue;
             }
             match self
@@ -49,10 +50,15 @@ impl Run<'_> {
                 }
                 Err(failure) => {
                     let why = failure.why().to_owned();
-                    self.note(Some(false), || (step(auth, rule), why));
+                    self.note(None, || (step(auth, rule), why));
+                    last = self.steps.as_ref().map(|steps| steps.len() - 1);
                     failures.push((name, failure));
                 }
             }
+        }
+        // Another rule might have known; where none does, the last one decides.
+        if let (Some(steps), Some(last)) = (&mut self.steps, last) {
+            steps[last].passes = Some(false);
         }
         match (rules.len(), failures.pop()) {
             (1, Some((_, only))) => Err(only),

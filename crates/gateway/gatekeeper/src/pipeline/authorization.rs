@@ -1,7 +1,7 @@
 //! The third phase: whether they may. Every rule must say so.
 
 use fairway_gateway_policy::auth::{AccessReview, Authorization, AuthorizationMethod};
-use fairway_gateway_policy::expression::{ValueFrom, stringify};
+use fairway_gateway_policy::expression::{ValueFrom, shown, stringify};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ impl Run<'_> {
             let what = || format!("{} authorization {name:?}", auth.by);
             // A rule that cannot say whether it applies may be the one that matters.
             if !self.applies(&rule.common)? {
-                self.note(None, || (what(), "does not apply".to_owned()));
+                self.note_unmet(&rule.common, what);
                 continue;
             }
             let outcome = self.allows(auth, at, rule).await;
             if self.steps.is_some() {
                 let seen = match (&rule.method, &outcome) {
                     (AuthorizationMethod::Patterns(patterns), _) => patterns.describe(&self.facts),
-                    (_, Ok(value)) => value.to_string(),
+                    (_, Ok(value)) => shown(&self.facts, &[], value).0,
                     (_, Err(failure)) => failure.why().to_owned(),
                 };
                 self.note(Some(outcome.is_ok()), || (what(), seen));

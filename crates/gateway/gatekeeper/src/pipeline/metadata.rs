@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fairway_gateway_policy::auth::{AuthenticationMethod, Metadata, MetadataMethod, UserInfoEndpoint};
+use fairway_gateway_policy::expression::shown;
 use futures::future::join_all;
 use serde_json::Value;
 
@@ -28,10 +29,13 @@ impl Run<'_> {
                 let what = || format!("{} metadata {name:?}", auth.by);
                 match outcome {
                     Ok(Some(value)) => {
-                        self.note(None, || (what(), "fetched".to_owned()));
+                        if self.steps.is_some() {
+                            let seen = format!("fetched {}", shown(&self.facts, &[], &value).0);
+                            self.note(None, || (what(), seen));
+                        }
                         self.facts.set_metadata(name, (*value).clone());
                     }
-                    Ok(None) => self.note(None, || (what(), "does not apply".to_owned())),
+                    Ok(None) => self.note_unmet(&rule.common, what),
                     Err(failure) => self.note(None, || (what(), failure.why().to_owned())),
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use fairway_gateway_guard::{Passage, Refusal};
+use fairway_gateway_guard::{HIDDEN, Passage, Refusal, is_secret};
 use fairway_gateway_policy::auth::{AuthPlan, DenyWith, Response, ResponseValue};
 use fairway_gateway_policy::expression::{EvalError, stringify};
 use http::header::WWW_AUTHENTICATE;
@@ -27,14 +27,19 @@ impl Run<'_> {
         for rule in &auth.plan.headers {
             let value = match self.value(rule) {
                 Ok(Some(value)) => stringify(&value),
-                Ok(None) => continue,
+                Ok(None) => {
+                    self.note_unmet(&rule.common, || header(auth, rule));
+                    continue;
+                }
                 Err(error) => {
-                    self.note(None, || {
-                        (format!("{} header {:?}", auth.by, rule.key), error.to_string())
-                    });
+                    self.note(None, || (header(auth, rule), error.to_string()));
                     continue;
                 }
             };
+            if self.steps.is_some() {
+                let seen = self.described(rule);
+                self.note(None, || (header(auth, rule), seen));
+            }
             let name = HeaderName::try_from(rule.key.as_str());
             let value = HeaderValue::try_from(value)
                 .ok()
@@ -44,7 +49,7 @@ impl Run<'_> {
                 _ => self.note(None, || {
                     let seen =
                         format!("left out: the value is not one of a header, or over {MAX_TEXT} bytes");
-                    (format!("{} header {:?}", auth.by, rule.key), seen)
+                    (header(auth, rule), seen)
                 }),
             }
         }
@@ -57,18 +62,60 @@ impl Run<'_> {
                         passage.told.push(("plan", plan.to_owned()));
                     }
                     if self.steps.is_some() {
-                        let shown = value.to_string();
-                        self.note(None, || (format!("{} tells auth.{}", auth.by, rule.key), shown));
+                        let seen = self.described(rule);
+                        self.note(None, || (format!("{} tells auth.{}", auth.by, rule.key), seen));
                     }
                     self.facts.set_filter(&rule.key, value);
                 }
-                Ok(None) => {}
+                Ok(None) => self.note_unmet(&rule.common, || format!("{} filter {:?}", auth.by, rule.key)),
                 Err(error) => {
                     self.note(None, || {
                         (format!("{} filter {:?}", auth.by, rule.key), error.to_string())
                     });
                 }
             }
+        }
+    }
+
+    /// What a rule told, and what it was made from.
+    fn described(&self, rule: &Response) -> String {
+        if is_secret(&rule.key) {
+            return HIDDEN.to_owned();
+        }
+        match &rule.value {
+            ResponseValue::Plain(value) => value.describe(&self.facts),
+            ResponseValue::Json(properties) => {
+                let each = properties.iter().map(|(name, value)| match is_secret(name) {
+                    true => format!("{name}: {HIDDEN}"),
+                    false => format!("{name}: {}", value.describe(&self.facts)),
+                });
+                each.collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    /// Notes what somebody is told instead of the answer that a refusal has by itself.
+    fn note_denial(&mut self, auth: &Auth, section: &str, deny: Option<&DenyWith>) {
+        let Some(deny) = deny.filter(|_| self.steps.is_some()) else {
+            return;
+        };
+        let mut all: Vec<String> = deny.code.iter().map(|code| format!("code {code}")).collect();
+        let texts = [("message", &deny.message), ("body", &deny.body)];
+        for (name, value) in texts {
+            all.extend(
+                value
+                    .iter()
+                    .map(|it| format!("{name}: {}", it.describe(&self.facts))),
+            );
+        }
+        all.extend(deny.headers.iter().map(|(name, value)| match is_secret(name) {
+            true => format!("header {name}: {HIDDEN}"),
+            false => format!("header {name}: {}", value.describe(&self.facts)),
+        }));
+        if !all.is_empty() {
+            self.note(None, || {
+                (format!("{} response.{section}", auth.by), all.join("\n"))
+            });
         }
     }
 
@@ -88,18 +135,20 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn unauthenticated(&self, auth: &Auth, failure: &Failure) -> Refusal {
+    pub(super) fn unauthenticated(&mut self, auth: &Auth, failure: &Failure) -> Refusal {
         let challenges = auth.plan.authentication.iter().filter_map(|rule| {
             let challenge = format!("{} realm=\"{}\"", rule.credentials.identifier(), rule.common.name);
             Some((WWW_AUTHENTICATE, HeaderValue::try_from(challenge).ok()?))
         });
         let headers = challenges.collect();
         let deny = auth.plan.unauthenticated.as_ref();
+        self.note_denial(auth, "unauthenticated", deny);
         self.refuse(auth, StatusCode::UNAUTHORIZED, headers, deny, failure)
     }
 
-    pub(super) fn unauthorized(&self, auth: &Auth, failure: &Failure) -> Refusal {
+    pub(super) fn unauthorized(&mut self, auth: &Auth, failure: &Failure) -> Refusal {
         let deny = auth.plan.unauthorized.as_ref();
+        self.note_denial(auth, "unauthorized", deny);
         self.refuse(auth, StatusCode::FORBIDDEN, Vec::new(), deny, failure)
     }
 
@@ -190,4 +239,8 @@ impl Run<'_> {
             });
         }
     }
+}
+
+fn header(auth: &Auth, rule: &Response) -> String {
+    format!("{} header {:?}", auth.by, rule.key)
 }

@@ -208,6 +208,10 @@ impl Compiler<'_> {
             unauthenticated: None,
             unauthorized: None,
             problems: Vec::new(),
+            failing_closed: (effective.rules.values())
+                .filter(|rule| rule.failure.is_some())
+                .map(|rule| rule.source.clone())
+                .collect(),
         };
         plan.unauthenticated = self.denial(effective, "response.unauthenticated#");
         plan.unauthorized = self.denial(effective, "response.unauthorized#");

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use fairway_gateway_guard::Asked;
+use fairway_gateway_guard::{Asked, is_secret};
 use fairway_text_cel::{Activation, Str, Timestamp, Type, Value};
 use http::Version;
 use serde_json::{Map, Value as Json, json};
@@ -19,6 +19,8 @@ pub struct Facts<'a> {
     authorization: Map<String, Json>,
     /// What authentication hands on to rate limits: `auth.<name>`.
     filters: Map<String, Json>,
+    /// Names of headers, parameters and cookies that bring credentials, beside those whose name says so.
+    hidden: Vec<String>,
     headers: OnceLock<Json>,
     auth: OnceLock<Json>,
     document: OnceLock<Json>,
@@ -141,6 +143,7 @@ impl<'a> Facts<'a> {
             metadata: Map::new(),
             authorization: Map::new(),
             filters: Map::new(),
+            hidden: Vec::new(),
             headers: OnceLock::new(),
             auth: OnceLock::new(),
             document: OnceLock::new(),
@@ -174,6 +177,16 @@ impl<'a> Facts<'a> {
     pub fn set_filter(&mut self, name: &str, value: Json) {
         self.filters.insert(name.to_owned(), value);
         self.forget();
+    }
+
+    /// Keeps what a header, parameter or cookie of this name says out of explanations.
+    pub fn hide(&mut self, name: &str) {
+        self.hidden.push(name.to_ascii_lowercase());
+    }
+
+    /// Whether what something of this name says is kept out of explanations.
+    pub(super) fn is_hidden(&self, name: &str) -> bool {
+        is_secret(name) || self.hidden.iter().any(|hidden| name.eq_ignore_ascii_case(hidden))
     }
 
     fn forget(&mut self) {

@@ -6,6 +6,7 @@ use fairway_text_cel::{Env, Library, Program, Type, Value, eval};
 use serde_json::Value as Json;
 
 use super::attributes::{Attribute, Facts};
+use super::shown::{MOST, chains, shown};
 use super::{CompileError, EvalError};
 
 /// What one evaluation may cost, in CEL's units. A comparison costs one; this is some ten thousand of them.
@@ -90,6 +91,27 @@ impl Cel {
         names.filter(|name| name.split('.').next() == Some("auth"))
     }
 
+    /// What it read of a request, for explanations: `auth.identity.plan = "free"`, and whether some of it is kept secret.
+    pub(super) fn read(&self, facts: &Facts<'_>) -> (Vec<String>, bool) {
+        let (mut read, mut is_hidden) = (Vec::new(), false);
+        for chain in chains(self.source()) {
+            let Ok(part) = Cel::expression(&chain.text) else {
+                continue;
+            };
+            let names: Vec<&str> = chain.names.iter().map(String::as_str).collect();
+            match part.value(facts) {
+                Ok(value) => {
+                    let (text, hidden) = shown(facts, &names, &value);
+                    is_hidden |= hidden;
+                    read.push(format!("{} = {text}", chain.text));
+                }
+                Err(error) => read.push(format!("{}: {}", chain.text, error.why)),
+            }
+        }
+        read.truncate(MOST);
+        (read, is_hidden)
+    }
+
     fn run<'a>(&self, facts: &'a Facts<'_>) -> Result<Value<'a>, EvalError> {
         let activation = facts.activation(&self.uses);
         eval(&self.program, &activation, &mut { BUDGET }).map_err(|error| self.failed(error.to_string()))
@@ -108,6 +130,16 @@ impl Cel {
         value
             .as_bool()
             .ok_or_else(|| self.failed(format!("it gave {}, not bool", value.type_name())))
+    }
+
+    /// Its value and what it read, for explanations; what is kept secret is not in it.
+    pub fn describe(&self, facts: &Facts<'_>) -> String {
+        super::ValueFrom::Cel(self.clone()).describe(facts)
+    }
+
+    /// Whether it read something that is kept secret.
+    pub fn reads_secrets(&self, facts: &Facts<'_>) -> bool {
+        self.read(facts).1
     }
 
     /// Its value.

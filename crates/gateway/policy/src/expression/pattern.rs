@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::selector::{Selector, as_text};
+use super::shown::with;
 use super::{Cel, CompileError, EvalError, Facts};
 
 /// How deep `all` and `any` may nest.
@@ -163,10 +164,13 @@ impl Predicate {
             format!("({})", texts.join(word))
         };
         match self {
-            Predicate::Cel(cel) => match cel.test(facts) {
-                Ok(value) => format!("{} is {value}", cel.source()),
-                Err(error) => format!("{} fails: {}", cel.source(), error.why),
-            },
+            Predicate::Cel(cel) => {
+                let outcome = match cel.test(facts) {
+                    Ok(value) => format!("{} is {value}", cel.source()),
+                    Err(error) => format!("{} fails: {}", cel.source(), error.why),
+                };
+                with(outcome, &cel.read(facts).0)
+            }
             Predicate::Pattern(pattern) => pattern.describe(facts),
             Predicate::All(each) => list(each, " and "),
             Predicate::Any(each) => list(each, " or "),
@@ -229,7 +233,7 @@ impl Pattern {
             Test::Excludes(value) => ("excl", value.as_str()),
             Test::Matches(regex) => ("matches", regex.as_str()),
         };
-        let shown = super::cel::shortened(&found.to_string());
+        let (shown, _) = self.selector.shown(facts, &found);
         format!(
             "{} ({shown}) {word} {value:?} is {}",
             self.selector.source(),

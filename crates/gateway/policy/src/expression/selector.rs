@@ -97,6 +97,17 @@ impl Selector {
         &self.source
     }
 
+    /// The names that it begins with, and whether there is more than names.
+    pub(super) fn names(&self) -> (Vec<&str>, bool) {
+        let names = self.steps.iter().map_while(|step| match step {
+            Step::Name(name) => Some(name.as_str()),
+            _ => None,
+        });
+        let names: Vec<&str> = names.collect();
+        let is_more = names.len() < self.steps.len();
+        (names, is_more)
+    }
+
     /// The rest of a selector that begins with `auth.identity`.
     pub(super) fn below_identity(&self) -> Option<Below<'_>> {
         match self.steps.as_slice() {

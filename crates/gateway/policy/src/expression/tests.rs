@@ -1,5 +1,7 @@
 //! Expressions over one request, and what they must not be able to do.
 
+mod shown;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;

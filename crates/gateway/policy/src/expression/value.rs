@@ -1,9 +1,11 @@
 //! Values that a policy fixes, selects, puts together or computes.
 
+use fairway_gateway_guard::HIDDEN;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::selector::{Selector, as_text};
+use super::shown::{shown, with};
 use super::{Cel, CompileError, EvalError, Facts};
 
 /// Where a value comes from.
@@ -67,6 +69,43 @@ impl ValueFrom {
         match self {
             ValueFrom::Template(parts) => Ok(fill(parts, facts)),
             _ => Ok(stringify(&self.value(facts)?)),
+        }
+    }
+
+    /// Where it came from and what it was, for explanations; what is kept secret is not in it.
+    pub fn describe(&self, facts: &Facts<'_>) -> String {
+        let value = match self.value(facts) {
+            Ok(value) => value,
+            Err(error) => return format!("{} fails: {}", error.expression, error.why),
+        };
+        let plain = |is_hidden: bool| match is_hidden {
+            true => HIDDEN.to_owned(),
+            false => shown(facts, &[], &value).0,
+        };
+        match self {
+            ValueFrom::Static(_) => plain(false),
+            ValueFrom::Selector(selector) => {
+                let (text, _) = selector.shown(facts, &value);
+                format!("{text}, from {}", selector.source())
+            }
+            ValueFrom::Template(parts) => {
+                let selectors = parts.iter().filter_map(|part| match part {
+                    Part::Selector(selector) => Some(selector),
+                    Part::Text(_) => None,
+                });
+                let (mut read, mut is_hidden) = (Vec::new(), false);
+                for selector in selectors {
+                    let found = facts.select(selector).unwrap_or(Json::Null);
+                    let (text, hidden) = selector.shown(facts, &found);
+                    is_hidden |= hidden;
+                    read.push(format!("{} = {text}", selector.source()));
+                }
+                with(plain(is_hidden), &read)
+            }
+            ValueFrom::Cel(cel) => {
+                let (read, is_hidden) = cel.read(facts);
+                with(format!("{}, from {}", plain(is_hidden), cel.source()), &read)
+            }
         }
     }
 }

@@ -62,6 +62,14 @@ fn conditions_say_what_upstream_says() {
         troubles: vec!["the key server is away".into()],
         ..DataPlane::default()
     };
+    let lets_in = DataPlane {
+        lets_in: vec![component(&path())],
+        ..DataPlane::default()
+    };
+    let silent = DataPlane {
+        silent: vec![component(&path())],
+        ..DataPlane::default()
+    };
     let ready = DataPlane::default();
     let not_found = Standing::Refused(Refusal::TargetNotFound { name: "shop".into() });
     let conflicted = Standing::Refused(Refusal::Conflicted { by: key("older") });
@@ -146,6 +154,18 @@ fn conditions_say_what_upstream_says() {
             vec![],
             &untried,
             "Enforced True Enforced AuthPolicy has been successfully enforced (the data plane has its guard, but no request could be made up to try it: [Gateway (infra/gw) listener web HTTPRoute (team/shop) rule 1]), but: the key server is away",
+        ),
+        (
+            attached(1, &[]),
+            vec![],
+            &lets_in,
+            "Enforced True Enforced AuthPolicy has been successfully enforced (the data plane has its guard, but no refusal could be seen, because it lets a request without credentials through: [Gateway (infra/gw) listener web HTTPRoute (team/shop) rule 1])",
+        ),
+        (
+            attached(1, &[]),
+            vec![],
+            &silent,
+            "Enforced True Enforced AuthPolicy has been successfully enforced (the data plane has its guard, but no refusal could be seen, because whom it asks did not answer in time: [Gateway (infra/gw) listener web HTTPRoute (team/shop) rule 1])",
         ),
     ] {
         let conditions = conditions(Kind::AuthPolicy, &standing, &problems, plane);
