@@ -1,5 +1,7 @@
 //! Merging by upstream's rules (Kuadrant's RFC 0009), and what becomes of each policy.
 
+mod auth;
+
 use fairway_gateway_routes::table::ListenerKey;
 use serde_json::{Value, json};
 
