@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fairway_controller::{Clients, Reach, Shutdown, WorkspaceId};
 use fairway_gateway_routes as routes;
+use fairway_gateway_routes::Memo;
 use fairway_gateway_routes::build::Holders;
 use fairway_gateway_routes::observed::Observed;
 use fairway_gateway_routes::settings::{Addresses, Router};
@@ -60,6 +61,8 @@ pub(crate) struct Conductor {
     owners: Arc<Owners>,
     /// What the data plane serves.
     served: Arc<Table>,
+    /// What was made of routes.
+    memo: Memo,
     pace: Pace,
 }
 
@@ -97,6 +100,7 @@ impl Conductor {
             holders: Arc::default(),
             owners: Arc::default(),
             served: Arc::default(),
+            memo: Memo::default(),
             pace: Pace::default(),
         }
     }
@@ -179,13 +183,14 @@ impl Conductor {
         let mut holders = Arc::clone(&self.holders);
         for _ in 0..ROUNDS {
             let settings = self.route_settings(addresses.clone(), certificate.clone());
-            let Some(found) = build(&observed, settings).await else {
+            let memo = std::mem::take(&mut self.memo);
+            let Some(found) = build(&observed, settings, &self.held, memo).await else {
                 return true;
             };
-            (built, ways) = found;
+            (built, ways, decision) = (found.built, found.ways, found.decision);
+            self.memo = found.memo;
             holders = Arc::new(std::mem::take(&mut built.holders));
             let table = Arc::new(std::mem::take(&mut built.table));
-            decision = self.decide(&observed, &ways);
             let guards_changed = self.enforcer.take(&mut decision);
             if *table == *self.served && !guards_changed {
                 break;
@@ -254,15 +259,6 @@ impl Conductor {
         !(self.bindings.values()).any(|it| matches!(it, routes::settings::Binding::Failed(_)))
     }
 
-    fn decide(&self, observed: &Observed, ways: &BTreeMap<RuleKey, Way>) -> Decision {
-        let held = self.held.seen();
-        let policies: Vec<_> = held.policies.values().map(|one| &one.policy).collect();
-        match policies.is_empty() {
-            true => Decision::default(),
-            false => decide::decide(&policies, observed, ways),
-        }
-    }
-
     /// The workspace of whoever runs the platform.
     fn operator(&self) -> String {
         let workspace = match &self.world.reach {
@@ -297,16 +293,38 @@ impl Conductor {
     }
 }
 
+/// What a build came to.
+struct Found {
+    built: routes::Built,
+    /// None where there are no policies: nobody else asks.
+    ways: BTreeMap<RuleKey, Way>,
+    decision: Decision,
+    memo: Memo,
+}
+
 /// Away from those who wait for something: with thousands of routes it takes a while. None: everything is about to end.
 async fn build(
     observed: &Arc<Observed>,
     settings: routes::Settings,
-) -> Option<(routes::Built, BTreeMap<RuleKey, Way>)> {
-    let observed = Arc::clone(observed);
+    held: &Arc<Held>,
+    mut memo: Memo,
+) -> Option<Found> {
+    let (observed, held) = (Arc::clone(observed), Arc::clone(held));
     let building = tokio::task::spawn_blocking(move || {
-        let built = routes::build(&observed, &settings);
-        let ways = decide::ways(&built.table);
-        (built, ways)
+        let built = routes::build_with(&observed, &settings, &mut memo);
+        let held = held.seen();
+        let policies: Vec<_> = held.policies.values().map(|one| &one.policy).collect();
+        let (mut ways, mut decision) = (BTreeMap::new(), Decision::default());
+        if !policies.is_empty() {
+            ways = decide::ways(&built.table);
+            decision = decide::decide(&policies, &observed, &ways);
+        }
+        Found {
+            built,
+            ways,
+            decision,
+            memo,
+        }
     });
     match building.await {
         Ok(found) => Some(found),

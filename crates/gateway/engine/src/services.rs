@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use fairway_api::gateway::GATEWAY;
 use fairway_controller::{ObjectKey, WorkspaceId};
@@ -44,7 +45,7 @@ pub(crate) fn is_own(object: &Value) -> bool {
 /// The Services of all Gateways that are served. Of two Gateways with one name for it the first has the Service.
 pub(crate) fn wanted(
     seen: &Seen,
-    statuses: &[Status],
+    statuses: &[Arc<Status>],
     bindings: &Bindings,
     settings: &Settings,
 ) -> Vec<GatewayService> {
@@ -304,7 +305,7 @@ mod tests {
                 "spec": {"gatewayClassName": class, "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
             });
             world.put(Kind::Gateway, ObjectKey::new(&workspace, "n", name), &mut gateway);
-            Status {
+            Arc::new(Status {
                 workspace: workspace.as_str().to_owned(),
                 kind: Kind::Gateway,
                 name: fairway_gateway_routes::observed::Name::new("n", name),
@@ -313,7 +314,7 @@ mod tests {
                     conditions: Vec::new(),
                     listeners: Vec::new(),
                 },
-            }
+            })
         });
         let seen = world.seen();
         let found = wanted(&seen, &statuses, &Bindings::new(), &Settings::default());

@@ -1,6 +1,6 @@
 //! Writes what is said of objects, where it is not what they say already.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,12 +18,14 @@ use tracing::{debug, warn};
 use crate::classes::CONTROLLERS;
 use crate::kinds::{path, policy, served};
 use crate::policies::{self, Held};
-use crate::world::{Current, World};
+use crate::world::{Current, Id, Seen, World};
 
 /// In whose name fields are written.
 pub(crate) const MANAGER: &str = "fairway-gateway";
 /// Writes at the same time.
 const WRITERS: usize = 8;
+/// Statuses that are laid out at a time, while nobody else can look at the world.
+const AT_A_TIME: usize = 256;
 /// Before what somebody else overtook is written again; it grows up to the last.
 const RETRY: [Duration; 4] = [
     Duration::from_millis(10),
@@ -33,7 +35,7 @@ const RETRY: [Duration; 4] = [
 ];
 
 /// What the latest table means for objects.
-pub(crate) type Told = Arc<Vec<Status>>;
+pub(crate) type Told = Arc<Vec<Arc<Status>>>;
 
 /// What the latest guards mean for policies.
 pub(crate) type PoliciesTold = Arc<BTreeMap<PolicyKey, Vec<Condition>>>;
@@ -48,21 +50,51 @@ pub(crate) async fn write(
     told: watch::Receiver<Told>,
     shutdown: Shutdown,
 ) {
+    let mut said = Said::default();
     let patches = move |statuses: &Told, now: &str| {
-        let seen = world.seen();
-        let patches = statuses.iter().filter_map(|status| {
-            let key = ObjectKey::new(
-                &WorkspaceId::parse(&status.workspace).ok()?,
-                &status.name.namespace,
-                &status.name.name,
-            );
-            let current = seen.current.get(&(status.kind, key.clone()))?;
-            let patch = patch(status, current, now)?;
-            Some((path(&served(status.kind), &key), key, patch))
-        });
-        patches.collect()
+        let before = std::mem::take(&mut said);
+        let mut patches = Vec::new();
+        for some in statuses.chunks(AT_A_TIME) {
+            let seen = world.seen();
+            for status in some {
+                patches.extend(write_of(status, &seen, (&before, &mut said), now));
+            }
+        }
+        patches
     };
     follow(clients, told, shutdown, patches).await;
+}
+
+/// Objects that say what they are to say: which status that is, and the version that says it. There may be thousands, and mostly
+/// one has changed.
+type Said = HashMap<Id, (Arc<Status>, String)>;
+
+fn write_of(
+    status: &Arc<Status>,
+    seen: &Seen,
+    (before, said): (&Said, &mut Said),
+    now: &str,
+) -> Option<Write> {
+    let key = ObjectKey::new(
+        &WorkspaceId::parse(&status.workspace).ok()?,
+        &status.name.namespace,
+        &status.name.name,
+    );
+    let id = (status.kind, key);
+    let current = seen.current.get(&id)?;
+    let is_said = (before.get(&id))
+        .is_some_and(|(known, version)| Arc::ptr_eq(known, status) && *version == current.version);
+    let patch = match is_said {
+        true => None,
+        false => patch(status, current, now),
+    };
+    match patch {
+        Some(patch) => Some((path(&served(status.kind), &id.1), id.1, patch)),
+        None => {
+            said.insert(id, (Arc::clone(status), current.version.clone()));
+            None
+        }
+    }
 }
 
 /// Writes statuses of policies until the end.
@@ -89,7 +121,7 @@ async fn follow<T: Clone>(
     clients: Clients,
     mut told: watch::Receiver<T>,
     mut shutdown: Shutdown,
-    patches: impl Fn(&T, &str) -> Vec<Write>,
+    mut patches: impl FnMut(&T, &str) -> Vec<Write>,
 ) {
     let mut failures = 0;
     loop {

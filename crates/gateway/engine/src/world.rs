@@ -243,9 +243,9 @@ mod tests {
         let after = world.seen().observed.clone();
         let gateways = |observed: &Observed| observed.workspaces["root"].gateways.clone();
         assert_eq!((gateways(&before).len(), gateways(&after).len()), (1, 2));
-        for (name, gateway) in gateways(&before) {
+        for (name, gateway) in gateways(&before).iter() {
             assert!(
-                std::sync::Arc::ptr_eq(&gateway, &gateways(&after)[&name]),
+                std::sync::Arc::ptr_eq(&gateway, &gateways(&after)[name]),
                 "objects are shared"
             );
         }

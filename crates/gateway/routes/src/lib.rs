@@ -20,6 +20,6 @@ pub mod settings;
 pub mod status;
 pub mod table;
 
-pub use build::{Built, build};
+pub use build::{Built, Memo, build, build_with};
 pub use observed::{Kind, Observed};
 pub use settings::Settings;

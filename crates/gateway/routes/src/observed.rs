@@ -177,8 +177,11 @@ impl<T> Object<T> {
     }
 }
 
-/// Objects of one kind in one workspace.
-pub type Objects<T> = BTreeMap<Name, Arc<Object<T>>>;
+/// Objects of one kind in one workspace. As long as none of them changes, it is the same list in memory.
+pub type Objects<T> = Arc<BTreeMap<Name, Arc<Object<T>>>>;
+
+/// Slices by the Service that they belong to.
+pub(crate) type SlicesOf = BTreeMap<Name, BTreeMap<Name, Arc<Object<EndpointSlice>>>>;
 
 /// What one workspace holds.
 #[derive(Debug, Clone, Default)]
@@ -194,16 +197,16 @@ pub struct Workspace {
     pub routes: Objects<Route>,
     pub services: Objects<Service>,
     pub endpoint_slices: Objects<EndpointSlice>,
-    /// Slices by the Service that they belong to, so that a build need not search for them.
-    pub(crate) slices_of: BTreeMap<Name, BTreeMap<Name, Arc<Object<EndpointSlice>>>>,
+    /// So that a build need not search for them.
+    pub(crate) slices_of: Arc<SlicesOf>,
     pub secrets: Objects<Credential>,
     pub config_maps: Objects<Authorities>,
     /// Labels by name.
-    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
 /// Everything that was seen, by the workspace's logical-cluster id. A clone shares it all: of what changes afterwards, only the
-/// workspace's lists are copied, and no object.
+/// list of its kind is copied, and no object.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     pub workspaces: BTreeMap<String, Arc<Workspace>>,
@@ -257,27 +260,27 @@ impl Workspace {
             Kind::Secret => keep(&mut self.secrets, meta, credential::read_secret(object)),
             Kind::ConfigMap => keep(&mut self.config_maps, meta, credential::read_config_map(object)),
             Kind::Namespace => {
-                self.namespaces.insert(meta.name.name, meta.labels);
+                Arc::make_mut(&mut self.namespaces).insert(meta.name.name, meta.labels);
             }
         }
     }
 
     fn remove(&mut self, kind: Kind, name: &Name) {
         match kind {
-            Kind::GatewayClass => drop(self.classes.remove(name)),
-            Kind::Gateway => drop(self.gateways.remove(name)),
-            Kind::HttpRoute => drop(self.http_routes.remove(name)),
-            Kind::GrpcRoute => drop(self.grpc_routes.remove(name)),
-            Kind::TlsRoute => drop(self.tls_routes.remove(name)),
-            Kind::TcpRoute => drop(self.tcp_routes.remove(name)),
-            Kind::ReferenceGrant => drop(self.grants.remove(name)),
-            Kind::BackendTlsPolicy => drop(self.backend_tls_policies.remove(name)),
-            Kind::Route => drop(self.routes.remove(name)),
-            Kind::Service => drop(self.services.remove(name)),
+            Kind::GatewayClass => drop(forget(&mut self.classes, name)),
+            Kind::Gateway => drop(forget(&mut self.gateways, name)),
+            Kind::HttpRoute => drop(forget(&mut self.http_routes, name)),
+            Kind::GrpcRoute => drop(forget(&mut self.grpc_routes, name)),
+            Kind::TlsRoute => drop(forget(&mut self.tls_routes, name)),
+            Kind::TcpRoute => drop(forget(&mut self.tcp_routes, name)),
+            Kind::ReferenceGrant => drop(forget(&mut self.grants, name)),
+            Kind::BackendTlsPolicy => drop(forget(&mut self.backend_tls_policies, name)),
+            Kind::Route => drop(forget(&mut self.routes, name)),
+            Kind::Service => drop(forget(&mut self.services, name)),
             Kind::EndpointSlice => self.remove_slice(name),
-            Kind::Secret => drop(self.secrets.remove(name)),
-            Kind::ConfigMap => drop(self.config_maps.remove(name)),
-            Kind::Namespace => drop(self.namespaces.remove(&name.name)),
+            Kind::Secret => drop(forget(&mut self.secrets, name)),
+            Kind::ConfigMap => drop(forget(&mut self.config_maps, name)),
+            Kind::Namespace => drop(Arc::make_mut(&mut self.namespaces).remove(&name.name)),
         }
     }
 
@@ -288,7 +291,7 @@ impl Workspace {
         if let Some(slice) = self.endpoint_slices.get(&name)
             && let Some(service) = slice.meta.labels.get(service::SERVICE_LABEL)
         {
-            self.slices_of
+            Arc::make_mut(&mut self.slices_of)
                 .entry(Name::new(&name.namespace, service))
                 .or_default()
                 .insert(name, Arc::clone(slice));
@@ -296,15 +299,16 @@ impl Workspace {
     }
 
     fn remove_slice(&mut self, name: &Name) {
-        let Some(gone) = self.endpoint_slices.remove(name) else {
+        let Some(gone) = forget(&mut self.endpoint_slices, name) else {
             return;
         };
         if let Some(service) = gone.meta.labels.get(service::SERVICE_LABEL) {
             let service = Name::new(&name.namespace, service);
-            if let Some(slices) = self.slices_of.get_mut(&service) {
+            let slices_of = Arc::make_mut(&mut self.slices_of);
+            if let Some(slices) = slices_of.get_mut(&service) {
                 slices.remove(name);
                 if slices.is_empty() {
-                    self.slices_of.remove(&service);
+                    slices_of.remove(&service);
                 }
             }
         }
@@ -329,5 +333,9 @@ impl Workspace {
 }
 
 fn keep<T>(objects: &mut Objects<T>, meta: Meta, spec: Result<T, Unread<T>>) {
-    objects.insert(meta.name.clone(), Arc::new(Object { meta, spec }));
+    Arc::make_mut(objects).insert(meta.name.clone(), Arc::new(Object { meta, spec }));
+}
+
+fn forget<T>(objects: &mut Objects<T>, name: &Name) -> Option<Arc<Object<T>>> {
+    Arc::make_mut(objects).remove(name)
 }

@@ -6,7 +6,8 @@
 //!                                 └ Tcp: Forward
 //! ```
 //!
-//! The table is plain data: it can be compared, printed and explained. A data plane makes its own faster form of it.
+//! The table is plain data: it can be compared, printed and explained. A data plane makes its own faster form of it. All of it is
+//! `Eq`, so that what two tables share (`Arc`) is compared without a look into it.
 
 mod filter;
 mod matches;
@@ -25,7 +26,7 @@ pub use names::{HostPattern, Names};
 pub use traffic::{Breaker, Ejection, HealthCheck, Traffic};
 
 /// Everything that is served.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     pub doors: BTreeMap<SocketAddr, Door>,
     /// Backends by name, so that rules that share one share its connections and its health.
@@ -35,7 +36,7 @@ pub struct Table {
 }
 
 /// An address and port that is listened on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Door {
     Http(Names<Arc<Listener>>),
     Tls(Names<Arc<TlsListener>>),
@@ -53,7 +54,7 @@ pub struct ListenerKey {
 }
 
 /// One listener that speaks HTTP, with what hangs on it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
     pub key: ListenerKey,
     /// By host name of the routes; of a request's candidates the most specific is asked first, and the next if no match of
@@ -62,14 +63,14 @@ pub struct Listener {
 }
 
 /// A match and what follows from it. Entries of one host name are in order of precedence: the first that fits wins.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub matches: Match,
     pub rule: Arc<Rule>,
 }
 
 /// One listener behind TLS.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TlsListener {
     Terminate {
         /// Those that fit the server name best come first.
@@ -83,7 +84,7 @@ pub enum TlsListener {
 
 /// Bytes that go on as they are, whatever protocol or TLS the cluster has. Without backends a connection is refused: the name
 /// belongs to a listener that has no route for it, and nobody else may take it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
     pub key: RuleKey,
     pub backends: Vec<Backend>,
@@ -103,7 +104,7 @@ pub struct RuleKey {
 }
 
 /// What happens to the requests of one rule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub key: RuleKey,
     pub filters: Vec<Filter>,
@@ -113,8 +114,27 @@ pub struct Rule {
     pub affinity: Option<Affinity>,
 }
 
+impl Rule {
+    /// Everything that its requests may lead to, also those that are mirrored.
+    pub fn clusters(&self) -> impl Iterator<Item = &ClusterKey> {
+        let backends = match &self.action {
+            Action::Forward(backends) => backends.as_slice(),
+            Action::Answered => &[],
+        };
+        let mirrored = self.filters.iter().filter_map(|filter| match filter {
+            Filter::Mirror(mirror) => Some(&mirror.to),
+            _ => None,
+        });
+        let all = backends.iter().chain(mirrored);
+        all.filter_map(|backend| match &backend.target {
+            Target::Cluster(key) => Some(key),
+            Target::Broken(_) => None,
+        })
+    }
+}
+
 /// Where requests go after the filters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// To backends, by weight. Empty, or all of weight zero, is answered with 500.
     Forward(Vec<Backend>),
@@ -123,7 +143,7 @@ pub enum Action {
 }
 
 /// One backend of a rule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backend {
     pub weight: u32,
     pub target: Target,
@@ -131,7 +151,7 @@ pub struct Backend {
     pub filters: Vec<Filter>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Cluster(ClusterKey),
     /// A reference that does not resolve: its share of requests is answered with 500. The text says why.
@@ -150,7 +170,7 @@ pub struct ClusterKey {
 }
 
 /// What is behind a [`ClusterKey`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub key: ClusterKey,
     pub protocol: BackendProtocol,
@@ -181,7 +201,7 @@ pub enum BackendProtocol {
 }
 
 /// How a backend proves who it is (BackendTLSPolicy, re-encrypting Routes).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendTls {
     /// Sent as server name and expected in the certificate unless `names` says otherwise.
     pub hostname: String,
@@ -198,7 +218,7 @@ pub struct CertificateKey {
 }
 
 /// A certificate chain with its key.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     pub chain: Arc<str>,
     pub key: Arc<str>,

@@ -133,7 +133,7 @@ impl Decision {
 fn topology(workspace: &str, observed: &Observed, ways: &BTreeMap<RuleKey, Way>) -> Topology {
     let mut topology = Topology::default();
     if let Some(held) = observed.workspaces.get(workspace) {
-        for (name, gateway) in &held.gateways {
+        for (name, gateway) in held.gateways.iter() {
             let listeners = gateway
                 .known()
                 .map(|it| it.listeners.as_slice())
@@ -143,7 +143,7 @@ fn topology(workspace: &str, observed: &Observed, ways: &BTreeMap<RuleKey, Way>)
                 listeners.iter().map(|it| it.name.clone()).collect(),
             );
         }
-        for (name, route) in &held.http_routes {
+        for (name, route) in held.http_routes.iter() {
             let rules = route.known().map(|it| it.rules.as_slice()).unwrap_or_default();
             // A rule without a name is called by its place.
             let names = rules

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use fairway_controller::{ObjectKey, WorkspaceId};
 use fairway_gateway_policy::dns::{self, Record};
@@ -84,7 +85,12 @@ fn unanswered(record: &Record, names: &Names) -> Option<String> {
 }
 
 /// Decides about all of them.
-pub(crate) fn decide(seen: &Seen, observed: &Observed, statuses: &[Status], settings: &Settings) -> Objects {
+pub(crate) fn decide(
+    seen: &Seen,
+    observed: &Observed,
+    statuses: &[Arc<Status>],
+    settings: &Settings,
+) -> Objects {
     let domain = settings.domain.as_str();
     let rights = Rights {
         domain,
@@ -182,7 +188,7 @@ fn secret_of(observed: &Observed, asked: &Certificate) -> Secret {
 }
 
 /// Gateways that are served, as these policies look at them.
-fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
+fn gateways(observed: &Observed, statuses: &[Arc<Status>]) -> Vec<GatewayView> {
     let mut found = Vec::new();
     for status in statuses {
         let Says::Gateway {
@@ -239,7 +245,7 @@ fn gateways(observed: &Observed, statuses: &[Status]) -> Vec<GatewayView> {
 /// may not read a Secret must not have it written either.
 fn is_permitted(held: Option<&Workspace>, namespace: &str, to: &ObjectRef) -> bool {
     let is_granted = || {
-        let grants = held.into_iter().flat_map(|held| &held.grants);
+        let grants = held.into_iter().flat_map(|held| held.grants.iter());
         let of_there = grants.filter(|(name, _)| name.namespace == to.name.namespace);
         of_there
             .filter_map(|(_, grant)| grant.known())

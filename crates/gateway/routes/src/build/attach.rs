@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use super::gateways::{Index, ListenerPlan, Plan};
 use super::mixed::Mixed;
-use super::precedence::Rank;
+use super::shelves::Shelves;
 use super::{Fault, Scope};
 use crate::hostname;
 use crate::observed::{From, Kind, Meta, ParentRef};
-use crate::settings::Settings;
-use crate::table::{Entry, Forward, HostPattern};
+use crate::table::{Forward, HostPattern};
 
 /// What became of one `parentRefs` entry that names a Gateway of ours.
 pub(super) struct Outcome<'a> {
@@ -56,6 +55,16 @@ pub(super) fn attach<'a>(
     outcomes
 }
 
+/// A route that is as it was is counted where it was.
+pub(super) fn again(places: &[Place], plans: &mut [Plan<'_>]) {
+    for (gateway, at) in places {
+        let plan = plans.get_mut(*gateway);
+        if let Some(listener) = plan.and_then(|plan| plan.listeners.get_mut(*at)) {
+            listener.attached += 1;
+        }
+    }
+}
+
 fn judge<'a>(
     scope: Scope<'_>,
     kind: Kind,
@@ -72,13 +81,7 @@ fn judge<'a>(
             .is_none_or(|section| *section == listener.spec.name)
             && parent.port.is_none_or(|port| port == listener.spec.port)
     };
-    let mut fault = Fault::new(
-        "NoMatchingParent",
-        format!(
-            "Gateway {} has no listener that sectionName and port name",
-            parent.name
-        ),
-    );
+    let mut fault: Option<Fault> = None;
     let mut listeners = Vec::new();
     for (at, listener) in plan
         .listeners
@@ -87,8 +90,9 @@ fn judge<'a>(
         .filter(|(_, listener)| named(listener))
     {
         if let Err(why) = allowed(scope, kind, meta, plan, listener) {
-            if fault.reason != "NoMatchingListenerHostname" {
-                fault = Fault::new("NotAllowedByListeners", why);
+            let is_worse = |known: &Fault| known.reason == "NoMatchingListenerHostname";
+            if !fault.as_ref().is_some_and(is_worse) {
+                fault = Some(Fault::new("NotAllowedByListeners", why));
             }
             continue;
         }
@@ -98,15 +102,22 @@ fn judge<'a>(
                 "no host name of the route is one of listener {:?}",
                 listener.spec.name
             );
-            fault = Fault::new("NoMatchingListenerHostname", message);
+            fault = Some(Fault::new("NoMatchingListenerHostname", message));
         } else {
             listeners.push((at, common));
         }
     }
+    let unnamed = || {
+        let message = format!(
+            "Gateway {} has no listener that sectionName and port name",
+            parent.name
+        );
+        Fault::new("NoMatchingParent", message)
+    };
     Outcome {
         parent,
         gateway,
-        fault: listeners.is_empty().then_some(fault),
+        fault: (listeners.is_empty()).then(|| fault.unwrap_or_else(unnamed)),
         remark: String::new(),
         listeners,
     }
@@ -166,7 +177,8 @@ pub(super) type Place = (usize, usize);
 #[derive(Default)]
 pub(super) struct Hung<'a> {
     pub(super) mixed: Mixed,
-    http: BTreeMap<Place, BTreeMap<HostPattern, Vec<(Rank<'a>, Entry)>>>,
+    /// Of HTTPRoutes and GRPCRoutes.
+    pub(super) shelves: Shelves,
     streams: BTreeMap<Place, Vec<Stream<'a>>>,
 }
 
@@ -177,13 +189,13 @@ struct Stream<'a> {
 }
 
 impl<'a> Hung<'a> {
-    pub(super) fn http(&mut self, place: Place, host: &HostPattern, rank: Rank<'a>, entry: Entry) {
-        self.http
-            .entry(place)
-            .or_default()
-            .entry(host.clone())
-            .or_default()
-            .push((rank, entry));
+    pub(super) fn new(shelves: Shelves, is_mixed: bool) -> Self {
+        let mut hung = Self {
+            shelves,
+            ..Self::default()
+        };
+        hung.mixed.needed = is_mixed;
+        hung
     }
 
     pub(super) fn stream(&mut self, place: Place, host: HostPattern, meta: &'a Meta, forward: Arc<Forward>) {
@@ -193,23 +205,9 @@ impl<'a> Hung<'a> {
             .push(Stream { meta, host, forward });
     }
 
-    pub(super) fn onto(self, plans: &mut [Plan<'_>], settings: &Settings) {
-        for ((gateway, at), hosts) in self.http {
-            let Some(plan) = plans.get_mut(gateway) else {
-                continue;
-            };
-            let address = plan.addresses.first().copied();
-            let Some(listener) = plan.listeners.get_mut(at) else {
-                continue;
-            };
-            for (host, mut ranked) in hosts {
-                ranked.sort_by(|one, two| one.0.cmp(&two.0));
-                let entries = ranked.into_iter().map(|(_, entry)| entry).collect();
-                listener
-                    .http
-                    .insert(host, Arc::new(super::http::moved(entries, address, settings)));
-            }
-        }
+    /// What is on the shelves comes back, for the next build.
+    pub(super) fn onto(mut self, plans: &mut [Plan<'_>]) -> Shelves {
+        self.shelves.onto(plans);
         for ((gateway, at), mut streams) in self.streams {
             let Some(listener) = plans.get_mut(gateway).and_then(|plan| plan.listeners.get_mut(at)) else {
                 continue;
@@ -220,5 +218,6 @@ impl<'a> Hung<'a> {
                 listener.streams.entry(host).or_insert(forward);
             }
         }
+        self.shelves
     }
 }

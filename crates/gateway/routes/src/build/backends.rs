@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::gateways::Plan;
+use super::memo::Made;
 use super::policies::Policies;
 use super::{ByName, Fault, Scope, permitted};
 use crate::observed::{BackendRef, EndpointSlice, Kind, Name, Object, Service, ServicePort};
 use crate::table::{
-    BackendProtocol, BackendTls, Cluster, ClusterKey, Endpoint, ListenerKey, Target, Traffic,
+    BackendProtocol, BackendTls, Cluster, ClusterKey, Endpoint, ListenerKey, Rule, Target, Traffic,
 };
 
 /// On the EndpointSlices of a Gateway's own Service.
@@ -251,13 +252,44 @@ impl<'a> Clusters<'a> {
         endpoints.into_iter().collect()
     }
 
-    /// The route at hand is served by these Gateways, and so their policies are asked.
-    pub(super) fn mark(&mut self, gateways: &BTreeSet<usize>) {
-        for (service, port) in std::mem::take(&mut self.touched) {
-            for policy in self.policies.about(&service, &port) {
-                self.used.entry(policy.clone()).or_default().extend(gateways);
+    /// The route at hand is served by these Gateways, and so the policies about what it leads to are asked: these.
+    pub(super) fn mark(&mut self, gateways: &BTreeSet<usize>) -> BTreeSet<Name> {
+        let touched = std::mem::take(&mut self.touched);
+        let about = touched
+            .iter()
+            .flat_map(|(service, port)| self.policies.about(service, port));
+        let policies: BTreeSet<Name> = about.cloned().collect();
+        self.mark_by(&policies, gateways);
+        policies
+    }
+
+    fn mark_by(&mut self, policies: &BTreeSet<Name>, gateways: &BTreeSet<usize>) {
+        for policy in policies {
+            self.used.entry(policy.clone()).or_default().extend(gateways);
+        }
+    }
+
+    /// A route that is as it was leads where it did.
+    pub(super) fn again(&mut self, made: &Made) {
+        for cluster in &made.clusters {
+            if !self.made.contains_key(&cluster.key) {
+                self.made.insert(cluster.key.clone(), Arc::clone(cluster));
             }
         }
+        self.mark_by(&made.policies, &made.gateways);
+    }
+
+    /// Where these rules lead.
+    pub(super) fn of<'r>(&self, rules: impl IntoIterator<Item = &'r Rule>) -> Vec<Arc<Cluster>> {
+        let mut found: Vec<Arc<Cluster>> = Vec::new();
+        for key in rules.into_iter().flat_map(Rule::clusters) {
+            if let Some(cluster) = self.made.get(key)
+                && !found.iter().any(|known| Arc::ptr_eq(known, cluster))
+            {
+                found.push(Arc::clone(cluster));
+            }
+        }
+        found
     }
 
     pub(super) fn finish(self) -> (BTreeMap<ClusterKey, Arc<Cluster>>, Used) {

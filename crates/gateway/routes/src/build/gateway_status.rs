@@ -27,7 +27,7 @@ pub(super) fn finish(plans: &mut [Plan<'_>], observed: &Observed, settings: &Set
     }
     built
         .statuses
-        .extend(plans.iter().map(|plan| status(plan, settings)));
+        .extend(plans.iter().map(|plan| Arc::new(status(plan, settings))));
 }
 
 /// What hangs on the listener moves into the table.

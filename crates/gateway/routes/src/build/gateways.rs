@@ -14,7 +14,7 @@ use crate::table::{CertificateKey, Entry, Forward, HostPattern, ListenerKey, Nam
 /// The GatewayClasses of a workspace that are served, with the controller's name of each.
 pub(super) fn classes(scope: Scope<'_>, settings: &Settings) -> BTreeMap<String, String> {
     let mut classes = settings.classes.clone();
-    for (name, class) in &scope.held.classes {
+    for (name, class) in scope.held.classes.iter() {
         // The workspace's own decides, also if it belongs to somebody else.
         classes.remove(&name.name);
         if let Ok(spec) = &class.spec

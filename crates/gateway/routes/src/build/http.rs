@@ -4,35 +4,51 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::attach::{Hung, attach};
+use super::attach::{Hung, Outcome, attach};
 use super::backends::{Clusters, Way};
 use super::gateways::{Index, Plan};
-use super::precedence::Rank;
-use super::{Fault, Scope, condition, resolved};
+use super::memo::Made;
+use super::shelves::Ranked;
+use super::{Fault, Scope, condition, resolved, route_status};
 use crate::observed::{self, HttpRoute, HttpRule, Kind, Object};
 use crate::settings::Settings;
 use crate::status::{Condition, ParentSays};
 use crate::table::{Action, Backend, Entry, Filter, ListenerKey, Mirror, Redirect, Rule, RuleKey, Target};
 
 /// Hangs a route where it belongs, and says what its parents say of it.
-pub(super) fn route<'a>(
-    scope: Scope<'a>,
-    kind: Kind,
-    object: &'a Arc<Object<HttpRoute>>,
-    plans: &mut [Plan<'_>],
-    index: &Index,
+pub(super) fn route(
+    scope: Scope<'_>,
+    (kind, object): (Kind, &Arc<Object<HttpRoute>>),
+    (plans, index): (&mut [Plan<'_>], &Index),
+    settings: &Settings,
     clusters: &mut Clusters<'_>,
-    hung: &mut Hung<'a>,
-) -> Vec<ParentSays> {
+    hung: &mut Hung<'_>,
+) -> Made {
+    let meta = &object.meta;
+    let nothing = |says: Vec<ParentSays>| Made {
+        kind,
+        route: Arc::clone(object),
+        status: Arc::new(route_status(scope, kind, &meta.name, says)),
+        attached: Vec::new(),
+        shelves: Vec::new(),
+        clusters: Vec::new(),
+        policies: BTreeSet::new(),
+        gateways: BTreeSet::new(),
+    };
     // Who the parents are cannot be read, so nobody can say anything.
     let Some(spec) = object.known() else {
-        return Vec::new();
+        return nothing(Vec::new());
     };
-    let meta = &object.meta;
     let mut outcomes = attach(scope, kind, meta, &spec.parents, &spec.hostnames, plans, index);
     if outcomes.is_empty() {
-        return Vec::new();
+        return nothing(Vec::new());
     }
+    let places = |outcome: &Outcome<'_>| {
+        let gateway = outcome.gateway;
+        let listeners = outcome.listeners.iter();
+        listeners.map(move |(at, _)| (gateway, *at)).collect::<Vec<_>>()
+    };
+    let attached = outcomes.iter().flat_map(places).collect();
     let refused = refused(object, spec);
     for outcome in outcomes
         .iter_mut()
@@ -69,34 +85,52 @@ pub(super) fn route<'a>(
         }
         rules.push((at, rule, made));
     }
+    let led_to = clusters.of(rules.iter().map(|(_, _, made)| made));
     let mut gateways = BTreeSet::new();
     let mut places = Vec::new();
     for outcome in outcomes.iter().filter(|_| refused.is_none()) {
         gateways.insert(outcome.gateway);
-        let listeners = plans.get(outcome.gateway).map(|plan| plan.listeners.as_slice());
+        let Some(plan) = plans.get(outcome.gateway) else {
+            continue;
+        };
+        let address = plan.addresses.first().copied();
         for (listener, hosts) in &outcome.listeners {
-            if let Some(plan) = listeners.and_then(|listeners| listeners.get(*listener)) {
-                places.push(((outcome.gateway, *listener), hosts, &plan.key));
+            if let Some(of_plan) = plan.listeners.get(*listener) {
+                places.push(((outcome.gateway, *listener), hosts, &of_plan.key, address));
             }
         }
     }
     for (at, rule, made) in rules {
         // Most routes hang on one listener, and then nothing is copied.
-        for ((place, hosts, key), mut made) in places.iter().zip(std::iter::repeat_n(made, places.len())) {
+        let copies = std::iter::repeat_n(made, places.len());
+        for ((place, hosts, key, address), mut made) in places.iter().zip(copies) {
             made.key.listener = (*key).clone();
+            if let Some(address) = address {
+                move_ports(&mut made.filters, *address, settings);
+            }
             let made = Arc::new(made);
             for (match_at, one) in rule.matches.iter().enumerate() {
                 for host in *hosts {
-                    let entry = Entry {
-                        matches: one.clone(),
-                        rule: Arc::clone(&made),
+                    let ranked = Ranked {
+                        kind,
+                        route: Arc::clone(object),
+                        rule: at,
+                        at: match_at,
+                        entry: Entry {
+                            matches: one.clone(),
+                            rule: Arc::clone(&made),
+                        },
                     };
-                    hung.http(*place, host, Rank::new(kind, one, meta, at, match_at), entry);
+                    hung.shelves.put(*place, host, ranked);
                 }
             }
         }
     }
-    clusters.mark(&gateways);
+    let shelves = places
+        .iter()
+        .flat_map(|(place, hosts, ..)| hosts.iter().map(|host| (*place, host.clone())))
+        .collect();
+    let policies = clusters.mark(&gateways);
     let remarks = clusters.take_remarks();
     let told = |outcome: &super::attach::Outcome<'_>| {
         let remark = Some(&outcome.remark).filter(|remark| !remark.is_empty());
@@ -135,7 +169,14 @@ pub(super) fn route<'a>(
             conditions,
         }
     };
-    outcomes.iter().map(says).collect()
+    Made {
+        attached,
+        shelves,
+        clusters: led_to,
+        policies,
+        gateways,
+        ..nothing(outcomes.iter().map(says).collect())
+    }
 }
 
 /// Why nothing of it is served.
@@ -288,22 +329,13 @@ fn keep_first(place: &mut Option<Fault>, fault: Fault) {
 }
 
 /// Redirections to a scheme go to its well-known port, which may be listened on elsewhere.
-pub(super) fn moved(mut entries: Vec<Entry>, address: Option<IpAddr>, settings: &Settings) -> Vec<Entry> {
-    let Some(address) = address else { return entries };
-    for entry in &mut entries {
-        let moves = |filter: &Filter| new_port(filter, address, settings).is_some();
-        if entry.rule.filters.iter().any(moves) {
-            let mut rule = Rule::clone(&entry.rule);
-            for filter in &mut rule.filters {
-                let port = new_port(filter, address, settings);
-                if let (Filter::Redirect(redirect), Some(port)) = (filter, port) {
-                    redirect.port = Some(port);
-                }
-            }
-            entry.rule = Arc::new(rule);
+fn move_ports(filters: &mut [Filter], address: IpAddr, settings: &Settings) {
+    for filter in filters {
+        let port = new_port(filter, address, settings);
+        if let (Filter::Redirect(redirect), Some(port)) = (filter, port) {
+            redirect.port = Some(port);
         }
     }
-    entries
 }
 
 fn new_port(filter: &Filter, address: IpAddr, settings: &Settings) -> Option<u16> {

@@ -240,7 +240,7 @@ pub(super) fn serve(
                         .insert(key.clone(), Arc::clone(certificate));
                 }
             }
-            built.statuses.push(status(route, settings, remarks));
+            built.statuses.push(Arc::new(status(route, settings, remarks)));
         }
         built.table.clusters.extend(clusters.finish().0);
         for ((door, host), (key, what)) in hosts {

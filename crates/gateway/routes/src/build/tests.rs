@@ -5,6 +5,7 @@
 mod hostile;
 mod incumbents;
 mod limits;
+mod memo;
 mod precedence;
 mod show;
 

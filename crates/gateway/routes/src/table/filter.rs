@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::Backend;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
     RequestHeaders(HeaderChanges),
     ResponseHeaders(HeaderChanges),
@@ -42,7 +42,7 @@ pub enum PathChange {
     Prefix(String),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     pub to: Backend,
     /// Of so many ...

@@ -3,7 +3,7 @@
 use http::{HeaderName, Method};
 use regex::Regex;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     pub path: PathMatch,
     pub method: Option<Method>,
@@ -21,13 +21,13 @@ pub enum PathMatch {
     Regex(Regex),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderMatch {
     pub name: HeaderName,
     pub value: ValueMatch,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryMatch {
     pub name: String,
     pub value: ValueMatch,
@@ -59,3 +59,6 @@ impl PartialEq for ValueMatch {
         }
     }
 }
+
+impl Eq for PathMatch {}
+impl Eq for ValueMatch {}

@@ -14,7 +14,7 @@ pub enum HostPattern {
     Any,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T> {
     exact: HashMap<String, T>,
     wildcard: HashMap<String, T>,
