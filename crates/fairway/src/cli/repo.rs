@@ -44,7 +44,7 @@ pub(crate) struct Named {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WithToken {
     /// Put a token into the address, so that plain git works unattended. It belongs to a service account of the repository's
-    /// own, which is made.
+    /// own, which is made, and counts as long as whoever asks for it is not disabled.
     #[arg(long)]
     pub with_token: bool,
     /// How many days the token is good for.
