@@ -53,7 +53,7 @@ async function failed(person, effects, report) {
         await person.check('failed run');
         await person.shot('run-failed');
     });
-    for (const [tab, sign] of [['events', 'Failed'], ['why', 'Try again'], ['yaml', 'template: template:default/two-notes']]) {
+    for (const [tab, sign] of [['events', 'No events'], ['why', 'Try again'], ['yaml', 'template: template:default/two-notes']]) {
         await report.step(`the run has its ${tab}`, async () => {
             await person.open(`/voyages/default/${name}?tab=${tab}`);
             await person.see(page.getByRole('tabpanel').getByText(sign), 30_000);
