@@ -162,7 +162,7 @@ impl<'a> Clusters<'a> {
             port: port.port,
             via: via.to_owned(),
         };
-        let traffic = self.traffic(name, way, protocol, tls.is_some());
+        let traffic = self.traffic(name, way);
         self.remarks.extend(self.names(name));
         if !self.made.contains_key(&key) {
             let cluster = Cluster {
@@ -178,7 +178,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// What a Service says of its endpoints, and remarks on it.
-    fn traffic(&mut self, name: &Name, way: &Way, protocol: BackendProtocol, tls: bool) -> Traffic {
+    fn traffic(&mut self, name: &Name, way: &Way) -> Traffic {
         let service = self.scope.held.services.get(name);
         let Some(Ok(service)) = service.map(|service| &service.spec) else {
             return Traffic::default();
@@ -188,11 +188,6 @@ impl<'a> Clusters<'a> {
         let mut traffic = service.traffic.clone();
         if matches!(way, Way::Stream) {
             // What is spoken there is not known.
-            traffic.health = None;
-        }
-        if traffic.health.is_some() && (tls || protocol == BackendProtocol::Http2) {
-            let remark = "endpoints that speak TLS or HTTP/2 are not asked whether they are well".to_owned();
-            self.remarks.insert(told(&remark));
             traffic.health = None;
         }
         traffic

@@ -77,6 +77,9 @@ pub(super) fn all(built: &Built) -> String {
             };
             let _ = write!(out, " tls {} {:?} {authorities}", tls.hostname, tls.names);
         }
+        if let Some(check) = &cluster.traffic.health {
+            let _ = write!(out, " asked for {} every {:?}", check.path, check.interval);
+        }
         out.push('\n');
     }
     out
