@@ -85,7 +85,7 @@ impl Realms {
         let Some((realm, name)) = username.split_once(SEPARATOR) else {
             return false;
         };
-        self.read(|all| all.cluster(realm).is_some() && all.member(realm, name).is_none())
+        self.read(|all| all.is_out(realm, name))
     }
 
     /// Waits until there is something to do about users.

@@ -270,6 +270,19 @@ impl Directory {
         !uid.is_empty() && found.is_some_and(|found| *found == *uid)
     }
 
+    /// Whether a name is that of a user who is disabled or gone. Where a realm has never had anybody, another issuer may stand in for it
+    /// with names of the same form: of those nothing is known.
+    pub fn is_out(&self, realm: &str, name: &str) -> bool {
+        let Some(room) = self.cluster(realm).and_then(|cluster| self.rooms.get(cluster)) else {
+            return false;
+        };
+        match room.users.get(name) {
+            Some(person) => !person.may_sign_in(),
+            // The keys are made at the first sign-in, and outlive the last user.
+            None => !room.users.is_empty() || !room.keys.is_empty(),
+        }
+    }
+
     /// When a user has signed in, as far as it was noted.
     pub fn last_sign_in(&self, realm: &str, name: &str) -> Option<i64> {
         let room = self.rooms.get(self.cluster(realm)?)?;

@@ -1,5 +1,7 @@
 //! Who is known where, and from which moment on.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
@@ -94,6 +96,29 @@ fn a_user_counts_until_he_is_disabled_or_gone_whatever_became_of_his_sessions() 
         assert!(all.counts("other", "alice", "2"), "{why}: a neighbour's");
     }
     assert!(!all.counts("acme", "alice", "") && !all.counts("nowhere", "alice", "1"));
+}
+
+#[test]
+fn who_is_out_is_known_where_the_realm_is_in_use() {
+    let mut all = directory();
+    all.take_workspace("root", "empty", Some(&organization("c3")));
+    all.take(Fed::Group, "c3", "devs", Some(&group(&["alice"])));
+    all.take(Fed::User, "c1", "bob", Some(&user("5", true)));
+    for (realm, name, expected, why) in [
+        ("acme", "alice", false, "a user"),
+        ("acme", "bob", true, "a disabled one"),
+        ("acme", "carol", true, "one who is gone, or never was"),
+        ("empty", "alice", false, "another issuer may stand in for it"),
+        ("nowhere", "alice", false, "no realm"),
+    ] {
+        assert_eq!(all.is_out(realm, name), expected, "{why}");
+    }
+    // The last user goes: the keys tell that there were some.
+    let point = [&[4_u8][..], &[7; 64]].concat();
+    let keys = json!({"spec": {"keys": [{"publicKey": STANDARD.encode(point)}]}});
+    all.take(Fed::Credential, "c2", REALM_OBJECT, Some(&keys));
+    all.take(Fed::User, "c2", "alice", None);
+    assert!(all.is_out("other", "alice"));
 }
 
 #[test]
