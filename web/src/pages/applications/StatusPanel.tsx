@@ -9,6 +9,9 @@ import { hostedRepository } from "../../widgets/address";
 import { gitea } from "../repositories/gitea";
 import { healthOf, syncOf } from "./model";
 
+/** The three stand beside each other where there is room, as with Argo CD. */
+const BESIDE = { gridTemplateColumns: "repeat(auto-fit, minmax(min(14rem, 100%), 1fr))" };
+
 export function StatusPanel(props: { app: Application }): ReactNode {
     const { spec, status } = props.app;
     const address = spec.source?.repoURL ?? spec.sources?.[0]?.repoURL ?? "";
@@ -16,7 +19,7 @@ export function StatusPanel(props: { app: Application }): ReactNode {
     const operation = status?.operationState;
     const synced = operation?.syncResult?.revision;
     return (
-        <section aria-label={t("statusPanel")} className="fw-grid">
+        <section aria-label={t("statusPanel")} className="fw-grid" style={BESIDE}>
             <div>
                 <div className="fw-muted">{t("appHealth")}</div>
                 <StatusLabel word={healthOf(props.app)} />
