@@ -145,7 +145,13 @@ def ask(options, directory, kubeconfig):
         )
         asking.insert(1, "--require=./names.cjs")
     subprocess.run(asking, check=True, cwd=directory, env=names)
+
+    def push():
+        for words in [["commit", "-qam", "another"], ["push", "-q", url, "main"]]:
+            run([*git, *words], cwd=work)
+
     verbs(options, run, work, target)
+    orphans(options, run, (work, push), (kubectl, target))
     # The scaffolder's client, as somebody who may also make repositories and Applications.
     run([*kubectl, "create", "clusterrolebinding", "scaffolder", "--clusterrole=cluster-admin", "--serviceaccount=default:backstage"])
     run([*kubectl, "create", "-f", "-"], input=json.dumps(SLOW))
@@ -174,6 +180,38 @@ def verbs(options, run, work, target):
     assert refused.returncode != 0 and "is no orphan" in refused.stderr, refused
     assert name in run([*fairway, "unregister", target])
     print("  ok           the verbs of fairway catalog")
+
+
+def orphans(options, run, place, location):
+    """What a file no longer says stays as an orphan until somebody deletes it, or goes at once where its location says so."""
+    fairway, (work, push), (kubectl, target) = [str(options.fairway), "catalog"], place, location
+    run([*fairway, "register", target])
+    name = next(it["metadata"]["name"] for it in json.loads(run([*fairway, "locations", "-o", "json"])) if it["spec"]["target"] == target)
+
+    def rename(before, after, expected):
+        file = work / "late.yaml"
+        file.write_text(file.read_text().replace(f"name: {before}\n", f"name: {after}\n"))
+        push()
+        patience = time.monotonic() + 60
+        while True:
+            listed = run([*fairway, "list", "-k", "component", "-f", "spec.lifecycle=experimental"]).splitlines()[1:]
+            found = {line.split("  ")[0] for line in listed if "component:default/moved" not in line}
+            if found == expected:
+                return
+            assert time.monotonic() < patience, (expected, found)
+            time.sleep(0.05)
+
+    rename("late", "later", {"component:default/late (orphan)", "component:default/later"})
+    assert "deleted" in run([*fairway, "delete", "late"])
+    run([*kubectl, "annotate", "cataloglocation", name, "fairway.dev/orphan-strategy=delete"])
+    rename("later", "latest", {"component:default/latest"})
+    # One that was there before goes with the next reading, too.
+    run([*kubectl, "annotate", "cataloglocation", name, "fairway.dev/orphan-strategy-"])
+    rename("latest", "last", {"component:default/latest (orphan)", "component:default/last"})
+    run([*kubectl, "annotate", "cataloglocation", name, "fairway.dev/orphan-strategy=delete"])
+    rename("last", "late", {"component:default/late"})
+    run([*fairway, "unregister", target])
+    print("  ok           orphans are kept, deleted by hand, or deleted at once")
 
 
 def resolves(name):
