@@ -72,6 +72,9 @@ pub(crate) struct Explain {
     /// A header of the request, such as 'Authorization: Bearer abc'; as often as it has some, the same name too.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
+    /// Address of the client that would send it [default: this host].
+    #[arg(long, value_name = "ADDRESS")]
+    pub source: Option<IpAddr>,
     /// Print it in this form instead.
     #[arg(short, long)]
     pub output: Option<ValueFormat>,

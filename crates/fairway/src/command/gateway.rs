@@ -39,7 +39,10 @@ pub(crate) fn run(options: &Gateway) -> anyhow::Result<ExitCode> {
 async fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
     let headers = headers(&options.header)?;
     let session = Session::open(&options.place).await?;
-    let question = json!({"spec": {"method": options.method, "url": options.url, "headers": headers}});
+    let mut question = json!({"spec": {"method": options.method, "url": options.url, "headers": headers}});
+    if let Some(source) = options.source {
+        question["spec"]["source"] = json!(source.to_string());
+    }
     let path = format!("{API}/explanations");
     let answer = session.requests.post(&path, &question).await.map_err(told)?;
     match options.output {

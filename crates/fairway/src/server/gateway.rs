@@ -222,7 +222,7 @@ fn asked(request: Probe) -> proxy::ProbeRequest {
         method: request.method,
         uri: request.uri,
         headers: request.headers,
-        client: None,
+        client: request.client,
     }
 }
 

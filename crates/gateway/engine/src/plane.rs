@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use fairway_gateway_guard::Guard;
@@ -58,6 +58,8 @@ pub struct Probe {
     /// With scheme and host.
     pub uri: Uri,
     pub headers: HeaderMap,
+    /// Who sends it; nothing: the node itself.
+    pub client: Option<IpAddr>,
 }
 
 /// What became of a table.

@@ -44,6 +44,9 @@ struct Spec {
     url: String,
     #[serde(default)]
     headers: BTreeMap<String, Values>,
+    /// The client's address.
+    #[serde(default)]
+    source: Option<String>,
 }
 
 /// What a header says; one that comes several times has several values, in their order.
@@ -196,7 +199,19 @@ fn probe(spec: &Spec) -> Result<Probe, String> {
         .method
         .parse()
         .map_err(|_| format!("{:?} is not a method", spec.method))?;
-    Ok(Probe { method, uri, headers })
+    let client =
+        match spec.source.as_deref().filter(|source| !source.is_empty()) {
+            None => None,
+            Some(source) => Some(source.parse().map_err(|_| {
+                format!("source {source:?} is not an IP address; write it such as 192.0.2.1")
+            })?),
+        };
+    Ok(Probe {
+        method,
+        uri,
+        headers,
+        client,
+    })
 }
 
 /// What may be told in a workspace.
@@ -325,10 +340,28 @@ mod tests {
             method: method.to_owned(),
             url: url.to_owned(),
             headers: [("x-a".to_owned(), Values::One("b".to_owned()))].into(),
+            source: None,
         };
         assert!(probe(&spec("GET", "https://a.example.com/x")).is_ok());
         for (method, url) in [("GET", "/x"), ("G T", "https://a/"), ("GET", "https://a b/")] {
             assert!(probe(&spec(method, url)).is_err(), "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn the_clients_address_may_be_said() {
+        for (source, expected) in [
+            (json!(null), Ok(None)),
+            (json!(""), Ok(None)),
+            (json!("192.0.2.1"), Ok(Some("192.0.2.1"))),
+            (json!("2001:db8::1"), Ok(Some("2001:db8::1"))),
+            (json!("192.0.2.1:80"), Err(())),
+            (json!("somebody"), Err(())),
+        ] {
+            let spec = json!({"method": "GET", "url": "https://a/", "source": source});
+            let read = probe(&serde_json::from_value(spec).unwrap());
+            let found = read.map(|it| it.client.map(|it| it.to_string())).map_err(|_| ());
+            assert_eq!(found, expected.map(|it| it.map(str::to_owned)), "{source}");
         }
     }
 

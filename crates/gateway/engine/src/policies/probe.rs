@@ -1,50 +1,86 @@
 //! Whether a policy does what it promises: the data plane is asked about a request that must be refused.
 //!
 //! Where the request of a rule cannot be made up from its match (a regular expression), or belongs to another rule before it, the
-//! guard that the data plane was given is asked itself, and the policy's condition says so.
+//! guard that the data plane was given is asked itself, and the policy's condition says so. A policy that lets strangers in, or
+//! does not always apply, promises no refusal that could be known beforehand: its guard is asked first, and what it refuses, the
+//! data plane has to refuse, too. If it refuses nothing, there is nothing to try, which the condition says as well.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use fairway_gateway_gatekeeper::{PROBE, RuleGuard};
 use fairway_gateway_guard::{Asked, Guard, Judgement, Verdict};
 use fairway_gateway_policy::object::Kind;
 use fairway_gateway_routes::table::{HostPattern, PathMatch, ValueMatch};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+use tokio::time::timeout;
 
 use super::decide::Way;
 use crate::plane::{DataPlane, Probe};
 
+/// How long a guard may take to say whether it has something to refuse: less than a whole probe, so that this is told.
+const GUARD: Duration = Duration::from_millis(200);
 /// Stands for any name below a wildcard.
 const ANY_HOST: &str = "fairway-probe";
 
 /// What a probe found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Probed {
-    pub(super) refused: bool,
-    /// The data plane was asked; otherwise only the guard.
-    pub(super) was_sent: bool,
+pub(super) enum Probed {
+    /// The data plane refuses what it has to.
+    Refused,
+    /// The guard does; the data plane could not be asked about this rule.
+    ByGuard,
+    /// It was let through, and must not be.
+    Passed,
+    /// The guard itself lets the request through, so no refusal could be seen.
+    NothingToRefuse,
+    /// Whether there is something to refuse, the guard could not say in time.
+    Silent,
+}
+
+/// What a policy promises of a request without credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Promise {
+    Refusal,
+    /// That depends on the request, and on whom the policy asks.
+    Depends,
 }
 
 /// Whether a rule refuses what a policy of this kind promises to refuse.
-pub(super) async fn probed(plane: &dyn DataPlane, way: &Way, guard: &RuleGuard, kind: Kind) -> Probed {
+pub(super) async fn probed(
+    plane: &dyn DataPlane,
+    way: &Way,
+    guard: &RuleGuard,
+    kind: Kind,
+    promise: Promise,
+) -> Probed {
     let request = request(way, kind);
+    let fallback = || Probe {
+        method: Method::GET,
+        uri: Uri::from_static("http://fairway-probe/"),
+        headers: marked(kind),
+        client: None,
+    };
+    if promise == Promise::Depends {
+        let synthetic = request.clone().unwrap_or_else(fallback);
+        match timeout(GUARD, judged(guard, &synthetic)).await {
+            Ok(true) => {}
+            Ok(false) => return Probed::NothingToRefuse,
+            Err(_) => return Probed::Silent,
+        }
+    }
     if let Some(request) = &request
         && let Some((rule, refused)) = plane.probe(&way.rule.listener, request.clone()).await
         && rule == way.rule
     {
-        return Probed {
-            refused,
-            was_sent: true,
+        return match refused {
+            true => Probed::Refused,
+            false => Probed::Passed,
         };
     }
-    let fallback = Probe {
-        method: Method::GET,
-        uri: Uri::from_static("http://fairway-probe/"),
-        headers: marked(kind),
-    };
-    Probed {
-        refused: judged(guard, &request.unwrap_or(fallback)).await,
-        was_sent: false,
+    match judged(guard, &request.unwrap_or_else(fallback)).await {
+        true => Probed::ByGuard,
+        false => Probed::Passed,
     }
 }
 
@@ -114,6 +150,7 @@ fn request(way: &Way, kind: Kind) -> Option<Probe> {
         method: matches.method.clone().unwrap_or(Method::GET),
         uri: format!("{scheme}://{host}{path}{query}").parse().ok()?,
         headers,
+        client: None,
     })
 }
 

@@ -12,7 +12,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, timeout};
 
 use super::decide::Way;
-use super::probe::{Probed, probed};
+use super::probe::{Probed, Promise, probed};
 use crate::plane::DataPlane;
 
 /// How long a probe may take: what a policy asks on the way is a tenant's server.
@@ -34,6 +34,7 @@ pub(super) struct Job<'r> {
     pub(super) policy: &'r PolicyKey,
     pub(super) way: &'r Way,
     pub(super) guard: &'r Arc<RuleGuard>,
+    pub(super) promise: Promise,
 }
 
 /// What probes have found so far.
@@ -51,14 +52,13 @@ pub(super) struct Answer {
     turn: u64,
     /// Nothing: there was no answer in time.
     pub(super) found: Option<Probed>,
-    /// Its turn did not come, so this is what was found before.
-    is_old: bool,
 }
 
 impl Answer {
-    /// Whether it has been sent just now, and answered.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.found.is_some() && !self.is_old
+    /// Whether it has been answered, now or before by the same guard on the same way. What is known so need not be asked again:
+    /// where there are more rules than one turn has time for, the turns would never end.
+    pub(super) fn is_known(&self) -> bool {
+        self.found.is_some_and(|found| found != Probed::Silent)
     }
 }
 
@@ -101,11 +101,12 @@ impl Answers {
         before: Before,
         last_begin: Instant,
     ) -> (Tried, Answer) {
-        let is_old = Instant::now() >= last_begin;
-        let (turn, found) = match is_old {
+        let (turn, found) = match Instant::now() >= last_begin {
+            // Its turn does not come, so this is what was found before.
             true => before.unwrap_or_default(),
             false => {
-                let asked = timeout(PROBE, probed(plane, job.way, job.guard, job.policy.kind));
+                let kind = job.policy.kind;
+                let asked = timeout(PROBE, probed(plane, job.way, job.guard, kind, job.promise));
                 (self.turn, asked.await.ok())
             }
         };
@@ -114,7 +115,6 @@ impl Answers {
             guard: Arc::clone(job.guard),
             turn,
             found,
-            is_old,
         };
         ((job.policy.clone(), job.way.rule.clone()), answer)
     }

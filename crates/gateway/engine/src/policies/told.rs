@@ -11,6 +11,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::held::{One, Seen};
+use super::probe::{Probed, Promise};
 use super::prober::Round;
 use super::queue::{Answer, Answers, Job, Tried};
 use crate::plane::DataPlane;
@@ -50,12 +51,12 @@ pub(super) async fn conditions_of(
         kept.extend(known);
     }
     drop(each);
-    let is_whole = kept.values().all(Answer::is_fresh);
+    let is_whole = kept.values().all(Answer::is_known);
     answers.keep(kept);
     (found, is_whole)
 }
 
-/// The probes of policies: where they promise to refuse something.
+/// The probes of policies: where they promise to refuse something, or may.
 fn jobs<'r>(round: &'r Round, policies: &[(&'r PolicyKey, &'r Standing)]) -> Vec<Job<'r>> {
     let mut jobs = Vec::new();
     for (policy, standing) in policies {
@@ -66,12 +67,22 @@ fn jobs<'r>(round: &'r Round, policies: &[(&'r PolicyKey, &'r Standing)]) -> Vec
             let (Some(way), Some((plan, guard))) = (round.ways.get(rule), round.guards.get(rule)) else {
                 continue;
             };
-            let promises = match policy.kind {
-                Kind::AuthPolicy => plan.auth.as_ref().is_some_and(|plan| plan.refuses_strangers()),
-                _ => plan.limits.as_ref().is_some_and(|plan| !plan.limits.is_empty()),
+            let promise = match policy.kind {
+                Kind::AuthPolicy => plan.auth.as_ref().map(|plan| match plan.refuses_strangers() {
+                    true => Promise::Refusal,
+                    false => Promise::Depends,
+                }),
+                _ => (plan.limits.as_ref())
+                    .filter(|plan| !plan.limits.is_empty())
+                    .map(|_| Promise::Refusal),
             };
-            if promises {
-                jobs.push(Job { policy, way, guard });
+            if let Some(promise) = promise {
+                jobs.push(Job {
+                    policy,
+                    way,
+                    guard,
+                    promise,
+                });
             }
         }
     }
@@ -92,19 +103,26 @@ fn of_workspace(
         };
         if let Standing::Attached { affects, .. } = standing {
             for rule in affects {
-                let (true, Some((_, guard))) = (round.ways.contains_key(rule), round.guards.get(rule)) else {
+                let (true, Some((plan, guard))) = (round.ways.contains_key(rule), round.guards.get(rule))
+                else {
                     known.waiting_for.push(component(rule));
                     continue;
                 };
-                // Without one there was nothing to try.
+                // Without one there was nothing to ask for.
                 if let Some(answer) = answers.get(&(key.clone(), rule.clone())) {
-                    match answer.found.filter(|probed| probed.refused) {
-                        None => known.waiting_for.push(component(rule)),
-                        Some(probed) if !probed.was_sent => known.untried.push(component(rule)),
-                        Some(_) => {}
+                    match answer.found {
+                        None | Some(Probed::Passed) => known.waiting_for.push(component(rule)),
+                        Some(Probed::ByGuard) => known.untried.push(component(rule)),
+                        Some(Probed::NothingToRefuse) => known.lets_in.push(component(rule)),
+                        Some(Probed::Silent) => known.silent.push(component(rule)),
+                        Some(Probed::Refused) => {}
                     }
                 }
                 add_troubles(&mut known, key, guard);
+                let note = plan.auth.as_ref().and_then(|plan| plan.note(key));
+                known
+                    .troubles
+                    .extend(note.filter(|note| !known.troubles.contains(note)));
                 for gap in guard.uncounted(key) {
                     if !known.gaps.contains(&gap) {
                         known.gaps.push(gap);

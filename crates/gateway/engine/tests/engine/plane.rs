@@ -71,6 +71,7 @@ fn with(headers: &HeaderMap) -> Probe {
         method: Method::GET,
         uri: Uri::from_static("http://a/"),
         headers: headers.clone(),
+        client: None,
     }
 }
 
