@@ -89,8 +89,14 @@ async function darkness(browser, settings) {
     if (!floor.includes('dark')) throw new Error(`what the browser paints is ${floor}`);
     answer();
     await person.see('Needs attention');
+    // The browser tells of it with its next frame.
+    const becomes = (what, isDark) => page.waitForFunction(it => document.documentElement.classList.contains('pf-v6-theme-dark') === it, isDark, { timeout: 5_000 }).catch(() => { throw new Error(what); });
     await page.emulateMedia({ colorScheme: 'light' });
-    if (await is()) throw new Error('the system became light, and the page did not');
+    await becomes('the system became light, and the page did not', false);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await becomes('the system became dark, and the page did not', true);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await becomes('the system became light again, and the page did not', false);
     // What somebody has chosen holds, whatever the system says.
     await page.getByRole('button', { name: /^Light or dark/ }).click();
     await page.getByRole('menuitem', { name: 'Dark', exact: true }).click();
