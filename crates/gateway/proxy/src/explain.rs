@@ -3,27 +3,23 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use fairway_gateway_guard::{Passage, Refusal, Step, Verdict};
-use fairway_gateway_routes::lookup::Miss;
-use fairway_gateway_routes::table::{Action, HostPattern, ListenerKey, RuleKey};
+use fairway_gateway_guard::{Passage, Refusal, Verdict};
+use fairway_gateway_routes::table::{HostPattern, ListenerKey, RuleKey};
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri, Version};
 
-use crate::filters::cors;
 use crate::forwarded;
 use crate::guards;
 use crate::intake;
 use crate::peer::Peer;
 use crate::pipeline::{self, Arrived, Context};
-use crate::plan::{DoorPlan, Found, ListenerPlan, Plan, RulePlan, TargetPlan, TlsPlan};
+use crate::plan::{DoorPlan, Found, ListenerPlan, Plan, TlsPlan};
 use crate::proxy::{NOBODY, Shared};
 
+mod walk;
 mod words;
 
-use words::{filter_name, filter_text, listener_name, match_text, names_text, rule_name};
-
-/// Listeners on the way of one request.
-const LISTENERS: usize = 8;
+use words::{listener_name, rule_name};
 
 /// A request that is not sent.
 #[derive(Debug, Clone)]
@@ -220,49 +216,18 @@ pub(crate) async fn explain(shared: &Arc<Shared>, request: &ProbeRequest) -> Exp
     };
     let arrived = Arrived { host: &host, id: &id };
     let mut next = Some(listener);
-    for _ in 0..LISTENERS {
-        let Some(listener) = next else { break };
-        walk(&context, &listener, &parts, &arrived, &mut told).await;
-        next = inner_of(&plan, &listener, &parts, &arrived, &mut told);
+    for _ in 0..=pipeline::DEEPEST {
+        let Some(listener) = next else {
+            return told;
+        };
+        next = walk::through(&context, &listener, &mut parts, &arrived, &mut told).await;
+    }
+    if next.is_some() {
+        told.status = Some(508);
+        let seen = "listeners lead to each other in circles";
+        told.add(StageKind::Listener, "none", seen, Some(false));
     }
     told
-}
-
-/// A Route leads to a Gateway's Service, and that to one of our own listeners: the way goes on there.
-fn inner_of(
-    plan: &Plan,
-    listener: &Arc<ListenerPlan>,
-    parts: &Parts,
-    arrived: &Arrived<'_>,
-    told: &mut Explanation,
-) -> Option<Arc<ListenerPlan>> {
-    let has_passed = |stage: &Stage| stage.kind == StageKind::Backend && stage.passes == Some(true);
-    if !told.stages.last().is_some_and(has_passed) {
-        return None;
-    }
-    let found = listener.find(&arrived.host.0, &pipeline::sought(parts))?;
-    let inner = found
-        .rule
-        .backends
-        .all
-        .iter()
-        .find_map(|backend| match &backend.target {
-            TargetPlan::Cluster(cluster) => plan.inner.get(&cluster.key),
-            TargetPlan::Broken(_) => None,
-        })?;
-    match inner.candidates(&arrived.host.0).next() {
-        Some(next) => {
-            let seen = "it is one of our own, so the request goes there without a connection between";
-            told.add(StageKind::Listener, listener_name(&next.key), seen, Some(true));
-            Some(Arc::clone(next))
-        }
-        None => {
-            told.status = Some(404);
-            let seen = "the backend is a listener that is not meant for this host";
-            told.add(StageKind::Listener, "none", seen, Some(false));
-            None
-        }
-    }
 }
 
 fn find_listener(
@@ -352,180 +317,4 @@ fn find_listener(
         }
     }
     None
-}
-
-async fn walk(
-    context: &Context,
-    listener: &Arc<ListenerPlan>,
-    parts: &Parts,
-    arrived: &Arrived<'_>,
-    told: &mut Explanation,
-) {
-    passed_over(listener, parts, arrived, told);
-    let Some(Found { rule, entry }) = listener.find(&arrived.host.0, &pipeline::sought(parts)) else {
-        told.status = Some(404);
-        let seen = format!("no route of the listener fits {} {}", parts.method, parts.uri);
-        return told.add(StageKind::Route, "none", seen, Some(false));
-    };
-    told.rule = Some(rule.rule.key.clone());
-    told.add(
-        StageKind::Route,
-        rule_name(&rule.rule.key),
-        match_text(&entry.matches),
-        Some(true),
-    );
-    if let Some(filter) = pipeline::cors_of(rule)
-        && cors::preflight(filter, &parts.method, &parts.headers).is_some()
-    {
-        told.status = Some(204);
-        let seen = "a preflight is answered here, before any policy";
-        return told.add(StageKind::Filter, "CORS", seen, Some(false));
-    }
-    if !policies(context, rule, parts, arrived, told).await {
-        return;
-    }
-    for filter in &rule.rule.filters {
-        told.add(StageKind::Filter, filter_name(filter), filter_text(filter), None);
-    }
-    if let Some(response) = pipeline::redirected(context, rule, &entry.matches.path, parts, arrived) {
-        told.status = Some(response.status().as_u16());
-        let to = response
-            .headers()
-            .get(http::header::LOCATION)
-            .and_then(|value| value.to_str().ok());
-        let seen = format!("redirects to {}", to.unwrap_or("nowhere"));
-        return told.add(StageKind::Filter, "RequestRedirect", seen, Some(false));
-    }
-    if rule.rule.action == Action::Answered {
-        return;
-    }
-    backends(context, rule, told);
-}
-
-/// Rules that were passed over and are told of; the rest is counted.
-const MOST_TRIED: usize = 10;
-
-/// Rules whose path fits and that something else kept from being meant.
-fn passed_over(listener: &ListenerPlan, parts: &Parts, arrived: &Arrived<'_>, told: &mut Explanation) {
-    let sought = pipeline::sought(parts);
-    let tried = listener.explain(&arrived.host.0, &sought).tried;
-    let missed: Vec<_> = tried
-        .iter()
-        .filter_map(|one| Some((one, one.miss.as_ref()?)))
-        .collect();
-    for (one, miss) in missed.iter().take(MOST_TRIED) {
-        let seen = match miss {
-            Miss::Path => "its path does not fit".to_owned(),
-            Miss::Method => format!("it is not for {}", parts.method),
-            Miss::Header(name) => format!("header {name} does not fit"),
-            Miss::Query(name) => format!("query parameter {name} does not fit"),
-        };
-        let seen = format!("passed over: {seen} ({})", match_text(&one.entry.matches));
-        told.add(StageKind::Route, rule_name(&one.entry.rule.key), seen, None);
-    }
-    if missed.len() > MOST_TRIED {
-        let seen = format!("and {} more were passed over", missed.len() - MOST_TRIED);
-        told.add(StageKind::Route, "others", seen, None);
-    }
-}
-
-async fn policies(
-    context: &Context,
-    rule: &RulePlan,
-    parts: &Parts,
-    arrived: &Arrived<'_>,
-    told: &mut Explanation,
-) -> bool {
-    let Some(protection) = &rule.protection else {
-        told.add(
-            StageKind::Policy,
-            "none",
-            "no policy is attached to this rule",
-            Some(true),
-        );
-        return true;
-    };
-    let asked = pipeline::asked(&context.peer, parts, arrived, true);
-    let (verdict, steps) = guards::explain(protection, &asked).await;
-    for Step { what, seen, passes } in steps {
-        told.add(StageKind::Policy, what, seen, passes);
-    }
-    match verdict {
-        Verdict::Allow(passage) => {
-            let seen = format!(
-                "backends are told {}, the client is told {}",
-                names_text(&passage.request_headers),
-                names_text(&passage.response_headers)
-            );
-            told.add(StageKind::Policy, "verdict", seen, Some(true));
-            true
-        }
-        Verdict::Deny(refusal) => {
-            told.status = Some(refusal.status.as_u16());
-            let seen = format!("{} {}: {}", refusal.status.as_u16(), refusal.by, refusal.why);
-            told.add(StageKind::Policy, "verdict", seen, Some(false));
-            false
-        }
-    }
-}
-
-fn backends(context: &Context, rule: &RulePlan, told: &mut Explanation) {
-    let total: u64 = rule
-        .backends
-        .all
-        .iter()
-        .map(|backend| u64::from(backend.weight))
-        .sum();
-    if total == 0 {
-        told.status = Some(500);
-        let seen = "the rule has no backend with a weight";
-        return told.add(StageKind::Backend, "none", seen, Some(false));
-    }
-    let now = context.shared.now();
-    for backend in &rule.backends.all {
-        let share = format!("weight {} of {total}", backend.weight);
-        match &backend.target {
-            TargetPlan::Broken(why) => {
-                told.status = (rule.backends.all.len() == 1).then_some(500);
-                told.add(
-                    StageKind::Backend,
-                    "broken",
-                    format!("{share}: {why}"),
-                    Some(false),
-                );
-            }
-            TargetPlan::Cluster(cluster) => {
-                let key = &cluster.key;
-                let what = format!("Service {}/{} port {}", key.namespace, key.service, key.port);
-                if cluster.endpoints.is_empty() {
-                    told.status = (rule.backends.all.len() == 1).then_some(503);
-                    told.add(
-                        StageKind::Backend,
-                        what,
-                        format!("{share}: no endpoints"),
-                        Some(false),
-                    );
-                    continue;
-                }
-                let endpoints: Vec<String> = cluster
-                    .endpoints
-                    .iter()
-                    .map(|endpoint| {
-                        let state = if endpoint.health.is_up(now) {
-                            "up"
-                        } else {
-                            "left out"
-                        };
-                        format!("{endpoint} ({state}, {} requests)", endpoint.load())
-                    })
-                    .collect();
-                told.add(
-                    StageKind::Backend,
-                    what,
-                    format!("{share}: {}", endpoints.join(", ")),
-                    Some(true),
-                );
-            }
-        }
-    }
 }

@@ -76,7 +76,7 @@ impl From<Response<Body>> for Answer {
 }
 
 /// A Route may lead to a Gateway, and so on; but not for ever.
-const DEEPEST: u8 = 4;
+pub(crate) const DEEPEST: u8 = 4;
 
 /// Serves one request. What is told of it is in `record` when it returns.
 pub(crate) async fn serve(context: &Context, request: Request, record: &mut Record) -> Answer {

@@ -1,12 +1,17 @@
 //! What an explanation says of keys, matches and filters, for people.
 
+use fairway_gateway_guard::{HIDDEN, is_secret};
 use fairway_gateway_routes::table::{
-    Backend, Cors, Filter, HeaderChanges, ListenerKey, Match, Mirror, PathChange, PathMatch, Redirect,
-    RuleKey, Target, ValueMatch,
+    Backend, Cors, Filter, HeaderChanges, ListenerKey, Match, Mirror, PathChange, PathMatch, Redirect, Rule,
+    RuleKey, Target, Timeouts, ValueMatch,
 };
 use http::{HeaderName, HeaderValue};
 
 pub(super) fn listener_name(key: &ListenerKey) -> String {
+    // Routes of OpenShift hang on no Gateway.
+    if key.gateway.is_empty() {
+        return format!("the router's listener {}", key.listener);
+    }
     format!(
         "Gateway {}/{} listener {}",
         key.namespace, key.gateway, key.listener
@@ -99,13 +104,47 @@ fn changes_text(changes: &HeaderChanges) -> String {
     let set = changes
         .set
         .iter()
-        .map(|(name, value)| format!("sets {name} to {value:?}"));
+        .map(|(name, value)| format!("sets {name} to {}", value_text(name, value)));
     let add = changes
         .add
         .iter()
-        .map(|(name, value)| format!("adds {name}: {value:?}"));
+        .map(|(name, value)| format!("adds {name}: {}", value_text(name, value)));
     let remove = changes.remove.iter().map(|name| format!("removes {name}"));
     listed(set.chain(add).chain(remove), "changes nothing")
+}
+
+fn value_text(name: &HeaderName, value: &HeaderValue) -> String {
+    match is_secret(name.as_str()) {
+        true => HIDDEN.to_owned(),
+        false => format!("{value:?}"),
+    }
+}
+
+/// How long is waited for a backend, and what is tried again; nothing, if the rule says nothing of it.
+pub(super) fn patience_text(rule: &Rule) -> Option<String> {
+    let Timeouts {
+        request,
+        backend_request,
+    } = rule.timeouts;
+    let mut all: Vec<String> = Vec::new();
+    all.extend(request.map(|time| format!("the whole answer may take {time:?}")));
+    all.extend(backend_request.map(|time| format!("each attempt may take {time:?}")));
+    all.extend(rule.retry.as_ref().map(|retry| {
+        let codes: Vec<String> = retry.codes.iter().map(u16::to_string).collect();
+        let codes = match codes.is_empty() {
+            true => "no answer".to_owned(),
+            false => format!("no answer or one of {}", codes.join(", ")),
+        };
+        format!(
+            "{} more attempts after {codes}, the first {:?} later",
+            retry.attempts, retry.backoff
+        )
+    }));
+    all.extend(rule.affinity.as_ref().map(|affinity| {
+        let by = if affinity.by_header { "header" } else { "cookie" };
+        format!("sessions stay by {by} {}", affinity.name)
+    }));
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 fn redirect_text(redirect: &Redirect) -> String {
@@ -203,7 +242,10 @@ mod tests {
     #[test]
     fn filters_are_sentences() {
         let changes = HeaderChanges {
-            set: vec![(name("x-a"), value("1"))],
+            set: vec![
+                (name("x-a"), value("1")),
+                (name("authorization"), value("Basic abc")),
+            ],
             add: vec![(name("x-b"), value("2"))],
             remove: vec![name("x-c")],
         };
@@ -219,7 +261,7 @@ mod tests {
         let cases = [
             (
                 Filter::RequestHeaders(changes),
-                "of what backends get: sets x-a to \"1\", adds x-b: \"2\", removes x-c",
+                "of what backends get: sets x-a to \"1\", sets authorization to (hidden), adds x-b: \"2\", removes x-c",
             ),
             (
                 Filter::ResponseHeaders(HeaderChanges::default()),
@@ -260,6 +302,18 @@ mod tests {
         for (filter, expected) in cases {
             assert_eq!(filter_text(&filter), expected);
         }
+    }
+
+    #[test]
+    fn listeners_without_a_gateway_are_the_routers() {
+        let key = |gateway: &str| ListenerKey {
+            workspace: "root".to_owned(),
+            namespace: "team".to_owned(),
+            gateway: gateway.to_owned(),
+            listener: "https".to_owned(),
+        };
+        assert_eq!(listener_name(&key("web")), "Gateway team/web listener https");
+        assert_eq!(listener_name(&key("")), "the router's listener https");
     }
 
     #[test]

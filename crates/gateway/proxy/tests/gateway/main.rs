@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod backend;
+mod explained;
 mod forwarding;
 mod frames;
 mod hostile;
@@ -9,6 +10,7 @@ mod hostile_random;
 mod http2;
 mod http2_hostile;
 mod http2_random;
+mod mirrors;
 mod permits;
 mod policies;
 mod raw;
