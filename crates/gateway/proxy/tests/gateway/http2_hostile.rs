@@ -369,3 +369,171 @@ async fn clients_that_give_up_eject_nobody() {
         );
     }
 }
+
+/// HPACK's way to write a length over 126.
+fn long(name: &str, length: usize) -> Vec<u8> {
+    let mut block = vec![0, u8::try_from(name.len()).unwrap()];
+    block.extend(name.as_bytes());
+    block.push(127);
+    let mut rest = length - 127;
+    while rest >= 128 {
+        block.push(u8::try_from(rest % 128).unwrap() | 128);
+        rest /= 128;
+    }
+    block.push(u8::try_from(rest).unwrap());
+    block.extend(vec![b'x'; length]);
+    block
+}
+
+/// A head in frames of 16 KiB, the last of which ends it or does not.
+fn in_pieces(block: &[u8], ends: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let count = block.chunks(16_000).count();
+    for (at, piece) in block.chunks(16_000).enumerate() {
+        let kind = if at == 0 { HEADERS } else { CONTINUATION };
+        let mut flags = if at == 0 { END_STREAM } else { 0 };
+        if ends && at + 1 == count {
+            flags |= END_HEADERS;
+        }
+        bytes.extend(frame(kind, flags, 1, piece));
+    }
+    bytes
+}
+
+/// Heads that are too large, in one header and in many, and such that go on for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn huge_heads_are_refused() {
+    let recorder = Recorder::start().await;
+    let rig = recorded(&recorder, BackendProtocol::Http1);
+    let start = head("GET", "/bad", &[]);
+    let one = [&start[..], &long("x-long", 100_000)].concat();
+    let many: Vec<u8> = (0..200).fold(start.clone(), |mut block, at| {
+        block.extend(literals(&[(format!("x-{at}"), "1".to_owned())]));
+        block
+    });
+    // A header that is written once and then named by a number costs the sender a byte.
+    let mut bomb = start.clone();
+    bomb.extend([0x40, 6]);
+    bomb.extend(b"x-bomb");
+    bomb.extend(&long("", 3000)[2..]);
+    bomb.extend(vec![0xbe; 4000]);
+    for (bytes, reason) in [
+        (in_pieces(&one, true), "one header of 100 KB"),
+        (in_pieces(&many, true), "200 headers"),
+        (in_pieces(&bomb, true), "12 MB out of 8 KB"),
+    ] {
+        let mut client = Client::connect(rig.door, &[]).await;
+        client.send(&bytes).await;
+        let refused = |client: &Client| {
+            let one = client.streams.get(&1);
+            client.over || one.is_some_and(|one| one.reset || one.status.is_some())
+        };
+        assert!(
+            client.until(SOON, refused).await,
+            "{reason}: nobody says anything"
+        );
+        let told = client.streams.get(&1).and_then(|one| one.status);
+        assert_ne!(told, Some(200), "{reason}");
+        assert_eq!(
+            raw::status(&raw::get(rig.door, "/other").await),
+            200,
+            "{reason}: the next client"
+        );
+        let got = recorder.take();
+        assert!(got.iter().all(|(path, _)| path != "/bad"), "{reason}: forwarded");
+    }
+}
+
+/// Pieces of a head without an end: the connection is given up long before they fill a memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_continuations_is_cut_off() {
+    let recorder = Recorder::start().await;
+    let rig = recorded(&recorder, BackendProtocol::Http1);
+    for (piece, reason) in [
+        (literals(&[("x-a", "b".repeat(100))]), "small"),
+        (Vec::new(), "empty"),
+    ] {
+        let mut client = Client::connect(rig.door, &[]).await;
+        client
+            .send(&frame(HEADERS, END_STREAM, 1, &head("GET", "/bad", &[])))
+            .await;
+        let pieces: Vec<u8> = frame(CONTINUATION, 0, 1, &piece).repeat(1000);
+        for _ in 0..200 {
+            client.send(&pieces).await;
+            if client.until(Duration::from_millis(1), |client| client.over).await {
+                break;
+            }
+        }
+        assert!(
+            client.until(SOON, |client| client.over).await,
+            "{reason}: it goes on"
+        );
+        assert_eq!(
+            raw::status(&raw::get(rig.door, "/other").await),
+            200,
+            "{reason}: the next client"
+        );
+        assert!(
+            recorder.take().iter().all(|(path, _)| path != "/bad"),
+            "{reason}: forwarded"
+        );
+    }
+}
+
+/// Requests that are taken back as soon as they are made (CVE-2023-44487): the connection ends, and nobody else waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn rapid_resets_are_cut_off() {
+    let backend = Backend::start("web").await;
+    let web = cluster("web", &[backend.address]);
+    let rig = Rig::new(http_table(vec![("/", rule("web"))], vec![web]));
+    let mut client = Client::connect(rig.door, &[]).await;
+    let mut stream = 1;
+    while !client.over && stream < 40_000 {
+        let mut bytes = Vec::new();
+        for _ in 0..100 {
+            let block = head("GET", "/slow/1000", &[]);
+            bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, &block));
+            bytes.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
+            stream += 2;
+        }
+        client.send(&bytes).await;
+        client.until(Duration::from_millis(1), |client| client.over).await;
+    }
+    assert!(
+        client.until(SOON, |client| client.over).await,
+        "after {stream} it goes on"
+    );
+    let begun = tokio::time::Instant::now();
+    assert_eq!(raw::status(&raw::get(rig.door, "/other").await), 200);
+    assert!(begun.elapsed() < SOON, "others wait for it");
+}
+
+/// A head that is begun and never ended holds its connection no longer than one over HTTP/1 would.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_never_ends_is_not_waited_for() {
+    let recorder = Recorder::start().await;
+    let web = cluster("web", &[recorder.address]);
+    let options = Options {
+        timeouts: Timeouts {
+            request_head: Duration::from_millis(300),
+            keep_alive: Duration::from_millis(600),
+            drain: Duration::from_millis(300),
+            ..Timeouts::default()
+        },
+        ..options()
+    };
+    let rig = Rig::with(
+        http_table(vec![("/", rule("web"))], vec![web]),
+        &Guards::default(),
+        options,
+    );
+    let mut client = Client::connect(rig.door, &[]).await;
+    client
+        .send(&frame(HEADERS, END_STREAM, 1, &head("GET", "/bad", &[])))
+        .await;
+    assert!(
+        client.until(SOON, |client| client.over).await,
+        "it is still there"
+    );
+    assert!(recorder.take().is_empty());
+}

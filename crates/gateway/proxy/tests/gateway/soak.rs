@@ -1,5 +1,5 @@
-//! Requests of every kind without a pause while routes, endpoints, certificates and doors change all the time: not one may
-//! fail, and no connection may be cut that is in use.
+//! Requests of every kind without a pause while routes, endpoints, certificates, doors and policies change all the time: not one
+//! may fail, no connection may be cut that is in use, and nobody without a key may come through in between.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fairway_gateway_guard::{Asked, Credential, Guard, Judgement, Passage, Refusal, Standing, Step, Verdict};
 use fairway_gateway_proxy::Guards;
 use fairway_gateway_routes::table::{
     BackendProtocol, Certificate, Door, HostPattern, Names, Table, TlsListener,
@@ -20,9 +21,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::backend::Backend;
-use crate::rig::{ANYWHERE, Rig, cluster, http_table, listener, rule};
+use crate::rig::{ANYWHERE, Rig, cluster, http_table, listener, options, rule};
 use crate::tls::{Authority, certificate_key};
 
 /// The door that ends TLS; [`ANYWHERE`] is in the clear.
@@ -67,6 +69,78 @@ impl Turns {
         table.certificates = [(certificate_key("a"), Arc::new(certificate))].into();
         table
     }
+}
+
+/// A policy as it changes: which keys there are beside the clients' own, whether somebody has to be asked, and what it asks for.
+struct Doorman {
+    keys: Vec<String>,
+    later: bool,
+    print: u64,
+}
+
+struct Good;
+
+impl Credential for Good {
+    fn lapsed(&self, _: u128) -> Option<&'static str> {
+        None
+    }
+}
+
+impl Doorman {
+    fn verdict(&self, asked: &Asked<'_>) -> Verdict {
+        let key = asked.headers.get("key").and_then(|key| key.to_str().ok());
+        if key.is_some_and(|key| self.keys.iter().any(|known| known == key)) {
+            return Verdict::Allow(Passage {
+                withheld: Arc::new([http::HeaderName::from_static("x-user")]),
+                request_headers: vec![(http::HeaderName::from_static("x-user"), "alice".parse().unwrap())],
+                standing: Some(Standing(Arc::new(Good))),
+                ..Passage::default()
+            });
+        }
+        Verdict::Deny(Refusal {
+            status: http::StatusCode::UNAUTHORIZED,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            by: "AuthPolicy/team/keys".into(),
+            why: "no key".to_owned(),
+        })
+    }
+}
+
+impl Guard for Doorman {
+    fn judge<'a>(&'a self, asked: &'a Asked<'a>) -> Judgement<'a> {
+        if self.later {
+            return Judgement::Later(Box::pin(async move {
+                tokio::task::yield_now().await;
+                self.verdict(asked)
+            }));
+        }
+        Judgement::Now(self.verdict(asked))
+    }
+
+    fn explain<'a>(&'a self, asked: &'a Asked<'a>) -> futures::future::BoxFuture<'a, (Verdict, Vec<Step>)> {
+        Box::pin(async move { (self.verdict(asked), Vec::new()) })
+    }
+
+    fn print(&self) -> u64 {
+        self.print
+    }
+}
+
+/// The policies of a turn. Of the rule that WebSockets go through, only keys and what is told change: who asks for something else
+/// there wants them to end.
+fn guards(round: usize) -> Guards {
+    let doorman = |print: usize| Doorman {
+        keys: vec![format!("of-{round}"), "good".to_owned()],
+        later: round % 3 == 2,
+        print: u64::try_from(print).unwrap(),
+    };
+    let mut guards = Guards::default();
+    guards.insert(crate::rig::rule_key("web"), Arc::new(doorman(1)));
+    if round % 4 != 3 {
+        guards.insert(crate::rig::rule_key("modern"), Arc::new(doorman(1 + round)));
+    }
+    guards
 }
 
 /// What clients have in common.
@@ -166,10 +240,44 @@ impl Clients {
         Ok(())
     }
 
+    /// Somebody whose key was never one.
+    async fn stranger(self) -> Result<(), String> {
+        while self.goes_on() {
+            let io = TokioIo::new(self.connect(None).await?);
+            let (mut sender, connection) = http1::handshake(io).await.map_err(|error| error.to_string())?;
+            tokio::spawn(connection);
+            for _ in 0..20 {
+                sender.ready().await.map_err(|error| error.to_string())?;
+                let mut request = request(3, "");
+                request.headers_mut().insert("host", "a.example".parse().unwrap());
+                request.headers_mut().insert("key", "bad".parse().unwrap());
+                let answer = sender
+                    .send_request(request)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                let status = answer.status();
+                let _ = answer
+                    .into_body()
+                    .collect()
+                    .await
+                    .map_err(|error| error.to_string())?;
+                if status != 401 {
+                    return Err(format!("a stranger is answered with {status}"));
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+
     /// One that stays open all the time.
     async fn websocket(self, secure: bool) -> Result<(), String> {
         let io = self.connect(secure.then_some(&self.http1)).await?;
-        let (mut socket, _) = tokio_tungstenite::client_async("ws://a.example/socket", io)
+        let mut request = "ws://a.example/socket"
+            .into_client_request()
+            .map_err(|error| error.to_string())?;
+        request.headers_mut().insert("key", "good".parse().unwrap());
+        let (mut socket, _) = tokio_tungstenite::client_async(request, io)
             .await
             .map_err(|error| format!("the upgrade: {error}"))?;
         let mut count = 0_usize;
@@ -194,6 +302,7 @@ fn request(count: usize, base: &str) -> http::Request<Full<Bytes>> {
     http::Request::builder()
         .method(method)
         .uri(format!("{base}{path}"))
+        .header("key", "good")
         .body(Full::new(Bytes::from_static(body.as_bytes())))
         .unwrap()
 }
@@ -226,8 +335,8 @@ async fn nothing_fails_under_reloads() {
         addresses: backends.iter().map(|backend| backend.address).collect(),
         certificates: (0..3).map(|_| authority.issue("a.example")).collect(),
     };
-    let rig = Rig::new(turns.table(0));
-    let opened = rig.serve(turns.table(0)).doors;
+    let rig = Rig::with(turns.table(0), &guards(0), options());
+    let opened = rig.proxy.serve(Arc::new(turns.table(0)), &guards(0)).doors;
     let clients = Clients {
         plain: rig.door,
         secure: *opened[&SECURE].as_ref().unwrap(),
@@ -244,11 +353,12 @@ async fn nothing_fails_under_reloads() {
         }
         running.spawn(clients.clone().websocket(secure));
     }
+    running.spawn(clients.clone().stranger());
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut rounds = 0;
     while Instant::now() < until {
         rounds += 1;
-        let applied = rig.proxy.serve(Arc::new(turns.table(rounds)), &Guards::default());
+        let applied = rig.proxy.serve(Arc::new(turns.table(rounds)), &guards(rounds));
         assert!(applied.is_whole(), "{applied:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use fairway_gateway_proxy::{Guards, Problem, Proxy};
+use fairway_gateway_proxy::{Guards, Options, Problem, Proxy, Timeouts};
 use fairway_gateway_routes::table::{
     BackendTls, Certificate, CertificateKey, Cluster, Door, Forward, HostPattern, Listener, ListenerKey,
     Names, Table, TlsListener,
@@ -428,6 +429,61 @@ async fn nonsense_instead_of_a_hello() {
     }
     assert!(rig.metric("fairway_gateway_tls_failures_total") >= 2);
     assert_eq!(rig.door.ip(), ANYWHERE.ip());
+}
+
+/// A hello that does not end, one byte of it at a time, and one after which nothing comes: neither is waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_handshakes_are_cut_off() {
+    let authority = Authority::new();
+    let table = tls_table(
+        vec![(HostPattern::Any, terminate("a", None))],
+        vec![],
+        vec![("a", authority.issue("a.example"))],
+    );
+    let options = Options {
+        timeouts: Timeouts {
+            handshake: Duration::from_millis(500),
+            ..Timeouts::default()
+        },
+        ..options()
+    };
+    let rig = Rig::with(table, &Guards::default(), options);
+    let name = ServerName::try_from("a.example").unwrap();
+    let config = Arc::clone(authority.client(&[], None).config());
+    let mut hello = Vec::new();
+    let mut half = rustls::ClientConnection::new(config, name).unwrap();
+    half.write_tls(&mut hello).unwrap();
+    for (rest, reason) in [
+        (Some(&hello[..]), "byte by byte"),
+        (None, "whole, and then nothing"),
+    ] {
+        let mut stream = TcpStream::connect(rig.door).await.unwrap();
+        let (mut from, mut to) = stream.split();
+        let sending = async {
+            match rest {
+                None => to.write_all(&hello).await.unwrap(),
+                Some(bytes) => {
+                    for byte in bytes {
+                        if to.write_all(std::slice::from_ref(byte)).await.is_err() {
+                            return;
+                        }
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        let mut got = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(10), async {
+            tokio::select! {
+                // A reset is an end as well.
+                _ = from.read_to_end(&mut got) => {}
+                () = sending => {}
+            }
+        });
+        assert!(closed.await.is_ok(), "{reason}: it is still waited for");
+    }
+    assert!(rig.metric("fairway_gateway_tls_failures_total") >= 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
