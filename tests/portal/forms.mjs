@@ -10,6 +10,7 @@ export async function forms(browser, settings, report) {
     await person.signIn();
     await filled(person, report);
     await kept(person, report);
+    await left(person, report);
     await person.context.close();
     await told(browser, settings, report);
 }
@@ -158,6 +159,25 @@ async function kept(person, report) {
         await button(page, 'Start over').click();
         if (await field(page, 'Name', 'textbox').inputValue() !== '') throw new Error('the form is not empty');
         if ((await stored()).includes('to-be-dropped')) throw new Error('it is still kept');
+    });
+}
+
+/** Signing out takes answers along: somebody else may come to this tab. */
+async function left(person, report) {
+    const { page } = person;
+    await report.step('whoever signs out leaves no answers in the tab', async () => {
+        await person.open(PATH, 'Entities');
+        await field(page, 'Name', 'textbox').fill('to-be-left');
+        const stored = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+        if (!(await stored()).includes('to-be-left')) throw new Error('nothing is kept');
+        // Nobody is signed in any more, and the application asks.
+        person.tolerated = [/401/];
+        await page.getByRole('button', { name: /^Account of/ }).click();
+        await page.getByRole('menuitem', { name: 'Sign out' }).click();
+        await person.see(page.locator('#password'));
+        await person.signIn(PATH);
+        await person.see('Entities');
+        if ((await stored()).includes('to-be-left')) throw new Error('it is still kept');
     });
 }
 

@@ -67,6 +67,8 @@ describe("a draft", () => {
         expect([...shelf.all.keys()]).toEqual([...mine, "other"]);
         dropDrafts(shelf, { key: mine[0] ?? "" });
         expect([...shelf.all.keys()]).toEqual([mine[1], "other"]);
+        dropDrafts(shelf, "all");
+        expect([...shelf.all.keys()]).toEqual(["other"]);
     });
 
     it("is not missed where nothing can be kept", () => {

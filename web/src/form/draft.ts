@@ -83,13 +83,13 @@ export function writeDraft(shelf: Shelf | undefined, key: string, schemas: unkno
     }
 }
 
-/** Forgets drafts: the one of a key, or all that are not this user's. */
-export function dropDrafts(shelf: Shelf | undefined, which: { key: string } | { butOf: string }): void {
+/** Forgets drafts: the one of a key, all that are not this user's, or all. */
+export function dropDrafts(shelf: Shelf | undefined, which: { key: string } | { butOf: string } | "all"): void {
     try {
         if (!shelf) return;
-        if ("key" in which) return shelf.removeItem(which.key);
+        if (which !== "all" && "key" in which) return shelf.removeItem(which.key);
         const all = Array.from({ length: shelf.length }, (_, at) => shelf.key(at) ?? "");
-        for (const key of all) if (key.startsWith(PREFIX) && !key.startsWith(whose(which.butOf))) shelf.removeItem(key);
+        for (const key of all) if (key.startsWith(PREFIX) && (which === "all" || !key.startsWith(whose(which.butOf)))) shelf.removeItem(key);
     } catch {
         // What cannot be reached was not kept either.
     }

@@ -6,6 +6,7 @@ import { useState } from "react";
 import { asApiError } from "../api/errors";
 import { request } from "../api/request";
 import { session } from "../api/session";
+import { dropDrafts, shelf } from "../form/draft";
 import { t } from "../text/shell";
 import { notify } from "./notify";
 
@@ -21,6 +22,8 @@ async function signOut(): Promise<void> {
             return;
         }
     }
+    // Who comes next in this tab must not read what was answered here.
+    dropDrafts(shelf(), "all");
     location.assign("/");
 }
 
