@@ -1,5 +1,6 @@
 //! Fairway itself: what its gateways take of its memory when nothing happens, and how long a change takes from the API to the
-//! first request that is served by it. Routes redirect, so no backend is needed.
+//! first request that is served by it: with one route, and beside thousands of others that redirect, that lead to a Service, and that a
+//! policy of their Gateway guards besides. The route that is asked for redirects, so no backend is needed.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,6 +18,8 @@ use crate::server::{self, Server};
 
 const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways";
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/default/httproutes";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const POLICIES: &str = "/apis/kuadrant.io/v1/namespaces/default/authpolicies";
 /// Changes that are measured.
 const CHANGES: usize = 20;
 /// How long a server rests before its memory is looked at: it gives back what work has mapped after a quiet quarter of a minute,
@@ -39,6 +42,10 @@ pub(super) struct Whole {
     changes: Vec<Duration>,
     /// Beside the crowd.
     crowded: Vec<Duration>,
+    /// The crowd leads to a Service.
+    backed: Vec<Duration>,
+    /// And a policy of the Gateway guards all of it.
+    guarded: Vec<Duration>,
 }
 
 /// What a server that rests has, in bytes.
@@ -50,7 +57,7 @@ struct Memory {
 }
 
 impl Whole {
-    pub(super) fn floors(&self) -> [Floor; 3] {
+    pub(super) fn floors(&self) -> [Floor; 5] {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let more = mib(self.after.resident) - mib(self.before.resident);
         let own = mib(self.after.anonymous) - mib(self.before.anonymous);
@@ -60,6 +67,11 @@ impl Whole {
                 &self.changes,
             ),
             Floor::change("in Fairway, the same with 9,999 other HTTPRoutes", &self.crowded),
+            Floor::change("in Fairway, the same where those lead to a Service", &self.backed),
+            Floor::change(
+                "in Fairway, the same where an AuthPolicy of the Gateway guards all of them",
+                &self.guarded,
+            ),
             Floor {
                 what: format!(
                     "in Fairway, idle, more with a Gateway and a route than the {:.1} MiB without",
@@ -106,12 +118,38 @@ pub(super) async fn measure(binary: &Path, directory: &Path) -> Result<Whole> {
     until_served(&mut stream, &format!("/crowd/{}", CROWD - 1)).await?;
     tokio::time::sleep(REST).await;
     let crowded = self::changes(&client, &mut stream, "crowded").await?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "bench"}, "spec": {"ports": [{"port": 80}]},
+    });
+    create(&client, SERVICES, &service).await?;
+    for other in 0..CROWD {
+        let patch = json!({"spec": {"rules": [{
+            "matches": [{"path": {"type": "PathPrefix", "value": format!("/crowd/{other}")}}],
+            "backendRefs": [{"name": "bench", "port": 80}],
+        }]}});
+        let call = Call::merge(format!("{ROUTES}/crowd-{other}"), patch.to_string());
+        client.send(call).await?.success()?;
+    }
+    tokio::time::sleep(REST).await;
+    let backed = self::changes(&client, &mut stream, "backed").await?;
+    let policy = json!({
+        "apiVersion": "kuadrant.io/v1", "kind": "AuthPolicy", "metadata": {"name": "bench"},
+        "spec": {
+            "targetRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "bench"},
+            "rules": {"authentication": {"everybody": {"anonymous": {}}}},
+        },
+    });
+    create(&client, POLICIES, &policy).await?;
+    tokio::time::sleep(REST).await;
+    let guarded = self::changes(&client, &mut stream, "guarded").await?;
     server.stop().await?;
     Ok(Whole {
         before,
         after,
         changes,
         crowded,
+        backed,
+        guarded,
     })
 }
 
