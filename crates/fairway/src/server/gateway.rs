@@ -124,7 +124,7 @@ impl Plane {
         }
     }
 
-    fn apply(&self, table: Arc<Table>, guards: Guards) -> Acknowledged {
+    async fn apply(&self, table: Arc<Table>, guards: Guards) -> Acknowledged {
         if table.doors.is_empty() && self.running().is_none() {
             return Acknowledged::default();
         }
@@ -141,31 +141,42 @@ impl Plane {
                 };
             }
         };
-        let mut asked = proxy::Guards::default();
-        for (rule, protection) in guards {
-            match protection {
-                Protection::Guarded(guard) => asked.insert(rule, guard),
-                Protection::Missing(why) => asked.insert_missing(rule, why),
-            }
+        // Away from those who wait for something: with thousands of rules it takes a while.
+        match tokio::task::spawn_blocking(move || serve(&proxy, table, guards)).await {
+            Ok(acknowledged) => acknowledged,
+            // As if it had been done here.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The process ends.
+            Err(_) => Acknowledged::default(),
         }
-        let applied = proxy.serve(table, &asked);
-        for problem in &applied.problems {
-            warn!(%problem, "a part of what Gateways ask for cannot be served");
-        }
-        let closed: BTreeMap<SocketAddr, NotBound> = (applied.doors.into_iter())
-            .filter_map(|(door, outcome)| {
-                let why = outcome.err()?;
-                let needs_privilege = needs_privilege(door);
-                Some((door, NotBound { needs_privilege, why }))
-            })
-            .collect();
-        Acknowledged { closed }
     }
+}
+
+fn serve(proxy: &Proxy, table: Arc<Table>, guards: Guards) -> Acknowledged {
+    let mut asked = proxy::Guards::default();
+    for (rule, protection) in guards {
+        match protection {
+            Protection::Guarded(guard) => asked.insert(rule, guard),
+            Protection::Missing(why) => asked.insert_missing(rule, why),
+        }
+    }
+    let applied = proxy.serve(table, &asked);
+    for problem in &applied.problems {
+        warn!(%problem, "a part of what Gateways ask for cannot be served");
+    }
+    let closed: BTreeMap<SocketAddr, NotBound> = (applied.doors.into_iter())
+        .filter_map(|(door, outcome)| {
+            let why = outcome.err()?;
+            let needs_privilege = needs_privilege(door);
+            Some((door, NotBound { needs_privilege, why }))
+        })
+        .collect();
+    Acknowledged { closed }
 }
 
 impl DataPlane for Plane {
     fn serve(&self, table: Arc<Table>, guards: Guards) -> BoxFuture<'_, Acknowledged> {
-        futures::future::ready(self.apply(table, guards)).boxed()
+        self.apply(table, guards).boxed()
     }
 
     fn explain(&self, request: Probe) -> BoxFuture<'_, Explained> {

@@ -68,6 +68,16 @@ pub(crate) fn print(protection: Option<&Protection>) -> u64 {
     }
 }
 
+/// Whether it is the very same guard, or the same reason for there being none.
+pub(crate) fn are_same(one: Option<&Protection>, other: Option<&Protection>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(Protection::Guarded(one)), Some(Protection::Guarded(other))) => Arc::ptr_eq(one, other),
+        (Some(Protection::Missing(one)), Some(Protection::Missing(other))) => one == other,
+        _ => false,
+    }
+}
+
 /// Who is named when it is the proxy that refuses for want of a guard.
 pub(crate) const FAILED: &str = "fairway/guard-failed";
 const MISSING: &str = "fairway/guard-missing";

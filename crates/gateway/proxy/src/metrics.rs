@@ -152,6 +152,12 @@ impl Metrics {
         Arc::clone(rules.entry(key.clone()).or_default())
     }
 
+    /// Whether a rule that was counted among others can be told apart by now.
+    pub(crate) fn has_room_for(&self, counted: &Arc<RuleMetrics>) -> bool {
+        let has_room = || self.rules.lock().is_ok_and(|rules| rules.len() < self.most_rules);
+        Arc::ptr_eq(counted, &self.others) && has_room()
+    }
+
     /// Rules that a new table does not have make room for others.
     pub(crate) fn forget_others(&self, _: &Table) {
         if let Ok(mut rules) = self.rules.lock() {

@@ -30,8 +30,13 @@ pub(crate) struct Plan {
     pub(crate) clusters: HashMap<ClusterKey, Arc<Cluster>>,
     /// Backends that are listeners of ours, by host name as at a door.
     pub(crate) inner: HashMap<ClusterKey, Names<Arc<ListenerPlan>>>,
+    rules: Rules,
     secrets: Secrets,
 }
+
+/// What was made of rules, by their place in memory: entries of one rule share it, and so do tables where it has not changed. The plan
+/// of a rule holds it, so no other one takes the place.
+type Rules = HashMap<usize, Arc<RulePlan>>;
 
 /// What was made of certificates. The next plan takes over what is the same: reading keys is work, and clients come back
 /// with sessions that only those settings know that they were begun with.

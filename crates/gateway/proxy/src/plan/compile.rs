@@ -13,12 +13,12 @@ use fairway_gateway_routes::table::{
 use rustls::sign::CertifiedKey;
 
 use super::{
-    BackendPlan, Backends, DoorPlan, ForwardPlan, ListenerPlan, Plan, RulePlan, Secrets, TargetPlan,
+    BackendPlan, Backends, DoorPlan, ForwardPlan, ListenerPlan, Plan, RulePlan, Rules, Secrets, TargetPlan,
     TerminationKey, TlsPlan,
 };
 use crate::affinity::Marks;
 use crate::applied::Problem;
-use crate::guards::Guards;
+use crate::guards::{self, Guards};
 use crate::metrics::Metrics;
 use crate::options::{Breaker, Outliers};
 use crate::path;
@@ -45,7 +45,7 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         sources,
         clusters: &clusters,
         certificates: &certificates,
-        before: &before.secrets,
+        before,
         terminations: HashMap::new(),
         rules: HashMap::new(),
         listeners: HashMap::new(),
@@ -57,7 +57,7 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         .map(|(address, door)| (*address, Arc::new(compiler.door(door))))
         .collect();
     let (listeners, problems) = (compiler.listeners, compiler.problems);
-    let terminations = compiler.terminations;
+    let (terminations, rules) = (compiler.terminations, compiler.rules);
     let inner = inner(&clusters, &doors);
     let listeners = listeners
         .into_values()
@@ -72,6 +72,7 @@ pub(crate) fn compile(table: Arc<Table>, before: &Plan, sources: &Sources<'_>) -
         listeners,
         clusters,
         inner,
+        rules,
         secrets: Secrets {
             certificates,
             terminations,
@@ -226,10 +227,9 @@ struct Compiler<'a> {
     sources: &'a Sources<'a>,
     clusters: &'a HashMap<ClusterKey, Arc<Cluster>>,
     certificates: &'a Certificates,
-    before: &'a Secrets,
+    before: &'a Plan,
     terminations: HashMap<TerminationKey, Termination>,
-    /// By the rule's address in memory: entries of one rule share it.
-    rules: HashMap<*const Rule, Arc<RulePlan>>,
+    rules: Rules,
     listeners: HashMap<*const Listener, Arc<ListenerPlan>>,
     problems: Vec<Problem>,
 }
@@ -301,7 +301,7 @@ impl Compiler<'_> {
         let places = keys.iter().map(|key| Arc::as_ptr(key).addr()).collect();
         let made_of = (listener.clone(), places, authorities.map(str::to_owned));
         let known = self.terminations.get(&made_of);
-        let made = match known.or_else(|| self.before.terminations.get(&made_of)) {
+        let made = match known.or_else(|| self.before.secrets.terminations.get(&made_of)) {
             Some(known) => Some(known.clone()),
             None => tls::termination(keys, authorities)?,
         };
@@ -331,8 +331,14 @@ impl Compiler<'_> {
     }
 
     fn rule(&mut self, rule: &Arc<Rule>) -> Arc<RulePlan> {
-        if let Some(known) = self.rules.get(&Arc::as_ptr(rule)) {
+        let place = Arc::as_ptr(rule).addr();
+        if let Some(known) = self.rules.get(&place) {
             return Arc::clone(known);
+        }
+        let before = self.before.rules.get(&place);
+        if let Some(before) = before.filter(|before| self.is_same(before)) {
+            self.rules.insert(place, Arc::clone(before));
+            return Arc::clone(before);
         }
         let backends = match &rule.action {
             Action::Forward(backends) => backends.iter().map(|backend| self.backend(backend)).collect(),
@@ -349,8 +355,32 @@ impl Compiler<'_> {
             metrics: self.sources.metrics.rule(&rule.key),
             mirrors: mirrors.collect(),
         });
-        self.rules.insert(Arc::as_ptr(rule), Arc::clone(&plan));
+        self.rules.insert(place, Arc::clone(&plan));
         plan
+    }
+
+    /// Whether what was made of a rule for the plan before is what would be made of it now.
+    fn is_same(&self, before: &RulePlan) -> bool {
+        let mirrors = before.mirrors.iter().map(|(_, to)| to);
+        let mut targets = before
+            .backends
+            .all
+            .iter()
+            .chain(mirrors)
+            .filter_map(|to| match &to.target {
+                TargetPlan::Cluster(cluster) => Some(cluster),
+                TargetPlan::Broken(_) => None,
+            });
+        let mut clusters = before.rule.clusters();
+        // One that was not there may be there now.
+        let same_clusters = clusters.all(|key| {
+            let pair = targets.next().zip(self.clusters.get(key));
+            pair.is_some_and(|(old, now)| Arc::ptr_eq(old, now))
+        });
+        let protection = self.sources.guards.of(&before.rule.key);
+        same_clusters
+            && guards::are_same(before.protection.as_ref(), protection.as_ref())
+            && !self.sources.metrics.has_room_for(&before.metrics)
     }
 
     fn forward(&self, forward: &Arc<table::Forward>) -> Arc<ForwardPlan> {
@@ -421,3 +451,6 @@ fn map<T, U>(names: &Names<T>, mut change: impl FnMut(&T) -> U) -> Names<U> {
     }
     changed
 }
+
+#[cfg(test)]
+mod tests;
