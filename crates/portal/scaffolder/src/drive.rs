@@ -3,6 +3,8 @@
 //! Every change is written down before the next thing is done. What people wish meanwhile is heard with every write. What takes its
 //! time, such as a pause or something that goes slowly, gives the worker back and is looked at again.
 
+#[cfg(test)]
+mod crash;
 mod job;
 mod step;
 

@@ -298,3 +298,6 @@ async fn told(requests: &Requests, shares: &[Share], accepted: &[Value]) -> Vec<
     }
     told
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,8 @@ mod discovery;
 mod drive;
 pub mod dry_run;
 mod entities;
+#[cfg(test)]
+mod fake;
 mod outbox;
 pub mod ports;
 mod quota;
