@@ -1,9 +1,10 @@
 """`fairway vm`, beside the real virtctl where both can be asked."""
 
 import json
+import subprocess
 
-from guest import Key, Terminal, banner, boot_time, forwarded, http
-from manifests import machine, secret, service
+from guest import Key, Terminal, banner, boot_time, forwarded, http, node_port
+from manifests import from_image, machine, secret, service, user_data
 from scenario import scenario
 from scenarios.life import ready, web
 from world import Failed, check, eventually
@@ -114,6 +115,65 @@ def verbs(bench):
 
 
 @scenario(quick=True)
+def disks(bench):
+    """`fairway vm image-upload`, `addvolume`, `removevolume`, `restart` and `expose`, and `fairway image import` and `rm`, on a real guest: an image of a
+    file, a machine from it, a disk that was sent, plugged and pulled, a Service."""
+    place, namespace, key, world = bench.place, bench.namespace, bench.key, bench.world
+    here = ("--kubeconfig", place.kubeconfig, "-n", namespace)
+    vm = lambda *words, **options: place.fairway("vm", *here, *words, **options)
+    image = lambda *words: place.fairway("image", *words, "--data", world.data)
+    names = lambda: [it["name"] for it in json.loads(image("list", "-o", "json"))]
+
+    # An image that somebody brings along: the disk of tiny, packed.
+    (tiny,) = [it for it in json.loads(image("list", "-o", "json")) if it["name"] == "tiny"]
+    packed = world.scratch / "brought.qcow2"
+    subprocess.run(["qemu-img", "convert", "-O", "qcow2", "-c", str(world.data / "images" / "blobs" / tiny["digest"]), str(packed)], check=True)
+    image("import", packed)
+    check("brought" in names(), f"fairway image import: {names()}")
+    made = machine("web", namespace, secret="web-seed", keys="web-ssh", instance={"terminationGracePeriodSeconds": 0})
+    made["spec"]["dataVolumeTemplates"][0]["spec"] = from_image("brought")
+    # A Service by its command instead of a manifest.
+    made["spec"]["template"]["spec"]["domain"]["devices"]["interfaces"][0]["ports"] = [{"name": "ssh", "port": 22}]
+    place.apply(secret("web-seed", namespace, userdata=user_data("web")), secret("web-ssh", namespace, key=key.public), made)
+    said = vm("expose", "vm", "web", "--name=web", "--type=NodePort", "--port=22", "--target-port=ssh")
+    check(said == "Service web successfully created for vm web\n", f"fairway vm expose: {said}")
+    ssh = node_port(place, namespace, "web", 22)
+    ready(bench)
+    key.login(ssh)
+
+    data = world.scratch / "data.raw"
+    data.write_bytes(b"sent".ljust(48 << 20, b"\0"))
+    said = vm("image-upload", "dv", "sent", "--size=48Mi", f"--image-path={data}", "--insecure")
+    check("Uploading" in said and "completed successfully" in said, f"fairway vm image-upload: {said}")
+    place.wait("dv/sent", "jsonpath={.status.phase}=Succeeded", namespace)
+    boot = boot_time(key, ssh)
+    # A user reads no disks; it is known by its length.
+    there = lambda: str((48 << 20) // 512) in key.ssh(ssh, "cat /sys/block/[sv]d*/size").split()
+    check(vm("addvolume", "web", "--volume-name=sent").startswith("Successfully submitted add volume request"), "fairway vm addvolume")
+    eventually("the guest sees the disk", there)
+    said = vm("removevolume", "web", "--volume-name=sent")
+    check(said.startswith("Successfully submitted remove volume request"), f"fairway vm removevolume: {said}")
+    eventually("the guest sees it go", lambda: not there())
+    # Declared with the machine, it is there after a restart, too.
+    vm("addvolume", "web", "--volume-name=sent", "--persist")
+    eventually("the guest sees it again", there)
+    check(boot_time(key, ssh) == boot, "nothing of that was a boot")
+    instance = lambda: (place.get("vmi", "web", "-n", namespace) or {"metadata": {"uid": None}})["metadata"]["uid"]
+    before = instance()
+    check(vm("restart", "web") == "VM web was scheduled to restart\n", "fairway vm restart")
+    eventually("there is another instance", lambda: instance() not in (None, before))
+    place.wait("vmi/web", "condition=Ready", namespace)
+    key.login(ssh)
+    check(boot_time(key, ssh) != boot, "it has booted")
+    eventually("the disk is still the machine's", there)
+
+    # Machines keep their disks when an image is forgotten; new ones do not find it.
+    image("rm", "brought")
+    check("brought" not in names(), f"fairway image rm: {names()}")
+    check(key.ssh(ssh, "hostname") == "web", "the machine goes on")
+
+
+@scenario(quick=True)
 def why(bench):
     """`fairway vm why` names the first broken link: no such image, not enough memory, a cloud-init that failed, a Service
     that selects others; and says when all is well. `list`, `top` and `events` show the same machines."""
@@ -149,7 +209,9 @@ def why(bench):
     broken("giant", "scheduling", "no node takes it")
 
     place.apply(machine("seeded", namespace, user_data="#cloud-config\npackages: [nginx]\n"))
-    found = broken("seeded", "cloud-init", "packages", evidence="console: ")
+    broken("seeded", "cloud-init", "packages", evidence="console: ")
+    # A guest that prints nothing has an agent that can be asked all the same.
+    found = broken("seeded", "cloud-init", "packages", evidence="cloud-init in the guest, by its agent: packages")
     check(found["advice"], f"there is something to do: {found}")
     place.fairway("vm", *here, "stop", "seeded", "--force", "--grace-period=0")
     place.kubectl("wait", "vmi/seeded", "-n", namespace, "--for=delete", "--timeout=60s")

@@ -61,6 +61,9 @@ pub enum Order {
     UserList,
     /// KubeVirt's `VirtualMachineInstanceFileSystemList`.
     FilesystemList,
+    /// What cloud-init keeps of itself in the guest, by the agent: `{"status": {...}, "result": {...}}`, its `status.json` and `result.json`;
+    /// `null` for what is not there.
+    CloudInit,
     /// The end of what the serial port printed, as text: `{"tail": "..."}`.
     ConsoleTail { bytes: usize },
     /// What the machine has used of its host: `{"cpuSeconds": 1.5, "residentBytes": 1}`.

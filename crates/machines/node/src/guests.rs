@@ -2,6 +2,7 @@
 
 mod agent_views;
 mod backups;
+mod cloud_init;
 mod console;
 mod copies;
 mod memory;
@@ -95,6 +96,7 @@ impl Node {
             Order::GuestOsInfo => return agent_views::info(&reached.agent).await.map_err(silent),
             Order::UserList => return agent_views::users(&reached.agent).await.map_err(silent),
             Order::FilesystemList => return agent_views::filesystems(&reached.agent).await.map_err(silent),
+            Order::CloudInit => return cloud_init::status(&reached.agent).await.map_err(silent),
             Order::Usage => {
                 return usage::of(machine.pid()).map_err(|error| Refusal::Failed(error.to_string()));
             }

@@ -51,6 +51,8 @@ impl Hands {
             }
             ("vnc", "screenshot") => self.screenshot(asked).await,
             ("console", "tail") => self.tail(asked, query).await,
+            // What it complains of may be part of a Secret, and is on the console, too: the same right is asked for.
+            ("console", "cloud-init") => self.ask(asked, Order::CloudInit).await,
             ("console", "") => {
                 let vmi = asked.objects.instance().await?;
                 decide::console(&vmi)?;

@@ -96,7 +96,7 @@ impl Hands {
     }
 
     /// Asks the guest about itself.
-    async fn ask(&self, asked: &Asked, order: Order) -> Result<Response<Body>, Refusal> {
+    pub(crate) async fn ask(&self, asked: &Asked, order: Order) -> Result<Response<Body>, Refusal> {
         let failed = Refusal::into_failure;
         let vmi = asked.objects.instance().await.map_err(failed)?;
         decide::guest_data(&vmi)?;

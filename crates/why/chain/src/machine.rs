@@ -2,6 +2,7 @@
 //!
 //! A chain may have several machines: of each link the worst counts.
 
+mod cloud_init;
 mod guest;
 mod process;
 mod service;
@@ -36,6 +37,8 @@ pub struct Machine {
     pub events: Vec<Value>,
     /// The end of what the guest printed on its console.
     pub console: Option<String>,
+    /// What cloud-init keeps of itself in the guest, as its agent reads it: `status` (status.json) and `result` (result.json).
+    pub cloud_init: Option<Value>,
     /// Seconds for which its process has run, if it does.
     pub running_for: Option<u64>,
     /// Ports of the guest that were tried.
@@ -113,7 +116,7 @@ pub(crate) fn boot(facts: &Facts) -> Link {
 }
 
 pub(crate) fn cloud_init(facts: &Facts) -> Link {
-    worst(facts, "cloud-init", |_, machine| guest::cloud_init(machine))
+    worst(facts, "cloud-init", |_, machine| cloud_init::cloud_init(machine))
 }
 
 pub(crate) use service::service;

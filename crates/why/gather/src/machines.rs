@@ -1,6 +1,7 @@
 //! The machines: those that were asked about, that the Application has, or that the Services select; with disks, nodes, console and ports.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fairway_why_chain::{Facts, Machine, Probe, guest_port, service_selects};
 use futures::StreamExt as _;
@@ -18,6 +19,8 @@ use crate::read::{Reader, collection, items, text};
 /// The most machines that are looked at, and the most ports of each.
 const MACHINES: usize = 10;
 const PORTS: usize = 4;
+/// How long the guest's agent may take to read what cloud-init keeps.
+const AGENT: Duration = Duration::from_secs(5);
 /// How much of the console is read.
 const TAIL: usize = 64 << 10;
 /// Where images are published, for every workspace, in the root of all.
@@ -125,10 +128,11 @@ async fn one(reader: &Reader, places: &Places, namespace: &str, name: &str, serv
     let is_running = vmi
         .as_ref()
         .is_some_and(|it| text(it, "/status/phase") == "Running");
-    let (data_volumes, claims, console, events, probes) = tokio::join!(
+    let (data_volumes, claims, console, cloud_init, events, probes) = tokio::join!(
         reader.list_in("datavolumes", "cdi.kubevirt.io/v1beta1", namespace),
         reader.list_in("persistentvolumeclaims", "v1", namespace),
         probe::plain(&reader.client, &tail),
+        cloud_init(reader, namespace, name, vmi.as_ref().filter(|_| is_running)),
         events(reader, namespace, name, vm.as_ref(), vmi.as_ref()),
         ports(
             reader,
@@ -151,8 +155,29 @@ async fn one(reader: &Reader, places: &Places, namespace: &str, name: &str, serv
         nodes: None,
         events,
         console,
+        cloud_init,
         probes,
     }
+}
+
+/// What cloud-init keeps of itself in the guest, if there is an agent to ask, and something for cloud-init to do.
+async fn cloud_init(reader: &Reader, namespace: &str, name: &str, vmi: Option<&Value>) -> Option<Value> {
+    let vmi = vmi?;
+    let has_agent = items(vmi, "/status/conditions")
+        .iter()
+        .any(|it| it["type"] == "AgentConnected" && it["status"] == "True");
+    let has_seed = items(vmi, "/spec/volumes")
+        .iter()
+        .any(|it| !it["cloudInitNoCloud"].is_null() || !it["cloudInitConfigDrive"].is_null());
+    if !has_agent || !has_seed {
+        return None;
+    }
+    let path = format!(
+        "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances/{name}/console/cloud-init"
+    );
+    // A guest that does not answer must not keep whoever asks: then the console has to tell.
+    let asked = tokio::time::timeout(AGENT, probe::plain(&reader.client, &path)).await;
+    serde_json::from_str(&asked.ok()??).ok()
 }
 
 fn running_for(vmi: &Value) -> Option<u64> {

@@ -27,6 +27,11 @@ async fn who_may_look_may_not_touch() {
                 [true, true, false],
             ),
             ("GET", "virtualmachineinstances/vm/userlist", [true, true, false]),
+            (
+                "GET",
+                "virtualmachineinstances/vm/console/cloud-init",
+                [false, true, false],
+            ),
             ("GET", "virtualmachines/vm/expand-spec", [true, true, false]),
             (
                 "GET",

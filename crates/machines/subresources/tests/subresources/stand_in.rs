@@ -139,6 +139,9 @@ impl Guests for StandIn {
                     Order::GuestOsInfo => {
                         json!({"guestAgentVersion": "7.2", "hostname": "web", "os": {"id": "debian"}})
                     }
+                    Order::CloudInit => {
+                        json!({"status": {"v1": {"stage": null}}, "result": {"v1": {"errors": []}}})
+                    }
                     Order::Usage => json!({"cpuSeconds": 1.5, "residentBytes": 4096}),
                     Order::UsageHistory => json!({"time": [7], "processors": [0.25]}),
                     Order::UserList => json!({"items": [{"userName": "alice", "loginTime": 1.5}]}),

@@ -221,7 +221,11 @@ async fn guests_tell_about_themselves() {
             "500 Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io \"vm\": VMI does not have guest \
              agent connected"
         );
+        let path = "virtualmachineinstances/vm/console/cloud-init";
+        assert_eq!(world.ask("GET", path, "").await.line(), silent.line());
         world.condition("vm", "AgentConnected").await;
+        let told = world.ask("GET", path, "").await;
+        assert_eq!((told.code, &told.json()["result"]["v1"]["errors"]), (200, &json!([])));
         let told = world.ask("GET", "virtualmachineinstances/vm/guestosinfo", "").await;
         assert_eq!((told.code, &told.json()["hostname"]), (200, &json!("web")));
         let told = world.ask("GET", "virtualmachineinstances/vm/userlist", "").await;

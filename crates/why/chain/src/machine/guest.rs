@@ -1,13 +1,13 @@
-//! The guest: whether it came up, and what its cloud-init says. Judged by its console and its agent; what a guest prints is
-//! its own, so lines are cut and cleaned before anybody sees them.
+//! The guest: whether it came up. Judged by its console and its agent; what a guest prints is its own, so lines are cut and cleaned before
+//! anybody sees them.
 
 use serde_json::Value;
 
 use super::Machine;
-use super::process::{entered, last_lines, off};
+use super::process::{entered, last_lines};
 use super::storage::disks;
 use crate::link::{Evidence, Link, State};
-use crate::object::{condition, field, items, name, told};
+use crate::object::{condition, field, items, name};
 
 /// After how many seconds a guest that says nothing at all is taken for one that does not boot.
 const SILENCE: u64 = 120;
@@ -55,7 +55,7 @@ pub(super) fn lines(console: &str) -> impl Iterator<Item = String> {
         .filter(|it| !it.trim().is_empty())
 }
 
-fn clean(line: &str) -> String {
+pub(super) fn clean(line: &str) -> String {
     let mut text = String::new();
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
@@ -201,115 +201,4 @@ fn silent(machine: &Machine) -> Link {
             "it has printed nothing on its console, and has no agent".to_owned(),
         ),
     }
-}
-
-/// The condition of an instance that is not started because its cloud-init volume or its keys are in a Secret that is not there.
-pub(super) fn missing_seed(machine: &Machine) -> Option<(&Value, String)> {
-    let vmi = machine.vmi.as_ref()?;
-    let said = condition(vmi, "Synchronized").filter(|it| it["status"] == "False")?;
-    let message = field(said, "/message");
-    let volumes = items(vmi, "/spec/volumes").iter();
-    let of_volumes = volumes.flat_map(|it| {
-        ["cloudInitNoCloud", "cloudInitConfigDrive"]
-            .into_iter()
-            .flat_map(move |kind| {
-                ["secretRef", "networkDataSecretRef"]
-                    .into_iter()
-                    .map(move |reference| field(&it[kind][reference], "/name"))
-            })
-    });
-    let keys = items(vmi, "/spec/accessCredentials").iter();
-    let of_keys = keys.flat_map(|it| {
-        ["sshPublicKey", "userPassword"]
-            .into_iter()
-            .map(move |kind| field(&it[kind]["source"]["secret"], "/secretName"))
-    });
-    let mut secrets = of_volumes.chain(of_keys).filter(|it| !it.is_empty());
-    let missing = secrets.find(|it| message.contains("Secret") && message.contains(&format!("{it:?}")))?;
-    Some((said, missing.to_owned()))
-}
-
-/// What its cloud-init says, if it has one to read.
-pub(super) fn cloud_init(machine: &Machine) -> Link {
-    let link = |state, finding: String| Link::new("cloud-init", state, finding);
-    let volumes = machine
-        .vmi
-        .as_ref()
-        .map_or(&[][..], |it| items(it, "/spec/volumes"));
-    let is_seed = |it: &Value| !it["cloudInitNoCloud"].is_null() || !it["cloudInitConfigDrive"].is_null();
-    if let Some((said, secret)) = missing_seed(machine) {
-        return link(
-            State::Broken,
-            format!("it needs the Secret {secret:?}: {}", field(said, "/message")),
-        )
-        .shown_by([told(said, "")])
-        .shown_by(machine.warnings("VirtualMachineInstance", &machine.name))
-        .advised(format!(
-            "create the Secret {secret} in {}, or correct its name in the machine",
-            machine.namespace
-        ));
-    }
-    let running = machine
-        .vmi
-        .as_ref()
-        .is_some_and(|it| field(it, "/status/phase") == "Running");
-    if !running {
-        return match off(machine) {
-            Some(_) => link(State::Unused, "the machine is off".to_owned()),
-            None => link(State::Waiting, "the guest does not run".to_owned()),
-        };
-    }
-    let Some(seed) = volumes.iter().find(|it| is_seed(it)) else {
-        return link(State::Unused, "the machine has no cloud-init volume".to_owned());
-    };
-    let Some(console) = &machine.console else {
-        return link(State::Unknown, "its console cannot be read".to_owned());
-    };
-    let said: Vec<String> = lines(console)
-        .filter(|it| it.contains("cloud-init") || it.contains("Cloud-init"))
-        .collect();
-    let errors: Vec<&String> = said.iter().filter(|it| is_error(it)).collect();
-    if let Some(first) = errors.first() {
-        let volume = field(seed, "/name");
-        return link(State::Broken, after_colon(first).to_owned())
-            .shown_by(errors.iter().take(5).map(|it| Evidence::new("console", "", it)))
-            .advised(format!(
-                "correct the user data of the volume {volume}; in the guest, `cloud-init status --long` and \
-                 /var/log/cloud-init-output.log tell more"
-            ));
-    }
-    match said.iter().any(|it| it.contains("finished")) {
-        true => link(State::Good, "finished".to_owned()),
-        false if boot(machine).state != State::Good => {
-            link(State::Waiting, "the guest has not come to it".to_owned())
-        }
-        false if said.is_empty() => link(State::Unknown, "its console says nothing of it".to_owned()),
-        false => link(State::Waiting, "it is not through yet".to_owned()).shown_by(
-            said.iter()
-                .rev()
-                .take(3)
-                .rev()
-                .map(|it| Evidence::new("console", "", it)),
-        ),
-    }
-}
-
-fn is_error(line: &str) -> bool {
-    let words = [
-        "[WARNING]",
-        "[ERROR]",
-        "[CRITICAL]",
-        "[FAILED]",
-        "Failed to",
-        "status: error",
-    ];
-    // The guest's own: whatever it says before it says that it is through.
-    let own = line.contains("cloud-init: ") && !line.contains("cloud-init: finished");
-    own || words.iter().any(|it| line.contains(it))
-}
-
-/// What a line says, without who says it and when.
-fn after_colon(line: &str) -> &str {
-    let rest = line.split_once("cloud-init: ").or_else(|| line.split_once("]: "));
-    rest.map_or(line, |(_, rest)| rest)
 }

@@ -218,7 +218,7 @@ pub(super) fn process(machine: &Machine) -> Link {
             .shown_by(last_lines(machine, 5))
             .advised(format!("`fairway vm start {}` starts it again", name(vmi))),
         phase => match synchronized {
-            Some(_) if super::guest::missing_seed(machine).is_some() => link(
+            Some(_) if super::cloud_init::missing_seed(machine).is_some() => link(
                 State::Waiting,
                 "it cannot be started without its cloud-init data".to_owned(),
             ),

@@ -28,6 +28,7 @@ fn facts(given: &str) -> Facts {
             nodes: list("nodes"),
             events: list("events").unwrap_or_default(),
             console: all["console"].as_str().map(str::to_owned),
+            cloud_init: object("cloudInit"),
             ..Machine::default()
         }],
         services: list("services").unwrap_or_default(),
