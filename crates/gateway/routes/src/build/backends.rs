@@ -193,6 +193,23 @@ impl<'a> Clusters<'a> {
         traffic
     }
 
+    /// Copies go to backends and not through our own listeners once more, with their policies and limits: a mirror to a Gateway's
+    /// own Service sends nothing.
+    pub(super) fn remark_mirror(&mut self, target: &Target) {
+        let Target::Cluster(key) = target else { return };
+        let is_ours = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Listener(_));
+        if self
+            .made
+            .get(key)
+            .is_some_and(|made| made.endpoints.iter().any(is_ours))
+        {
+            let (namespace, name) = (&key.namespace, &key.service);
+            self.remarks.insert(format!(
+                "Service {namespace}/{name}: it leads to a Gateway, to which nothing is mirrored; name the Service behind it"
+            ));
+        }
+    }
+
     /// Remarks on the Services of the route at hand.
     pub(super) fn take_remarks(&mut self) -> String {
         let remarks: Vec<String> = std::mem::take(&mut self.remarks).into_iter().collect();

@@ -238,15 +238,18 @@ fn rule(
         match filter {
             observed::Filter::Ready(filter) => filters.push(filter.clone()),
             observed::Filter::Mirror(mirror) => match clusters.resolve(kind, namespace, &mirror.to, &way) {
-                Ok(target) => filters.push(Filter::Mirror(Mirror {
-                    to: Backend {
-                        weight: 1,
-                        target,
-                        filters: Vec::new(),
-                    },
-                    denominator: mirror.denominator,
-                    numerator: mirror.numerator,
-                })),
+                Ok(target) => {
+                    clusters.remark_mirror(&target);
+                    filters.push(Filter::Mirror(Mirror {
+                        to: Backend {
+                            weight: 1,
+                            target,
+                            filters: Vec::new(),
+                        },
+                        denominator: mirror.denominator,
+                        numerator: mirror.numerator,
+                    }));
+                }
                 // What cannot be mirrored is not; the request itself is not touched by it.
                 Err(fault) => keep_first(unresolved, fault),
             },
