@@ -34,7 +34,7 @@ use packages::Package;
 pub use debian::{DEBIAN, debian};
 pub use tiny::{TINY, tiny};
 
-/// The label with the packages that an image was built from.
+/// The label with the packages that an image consists of.
 pub const PACKAGES_LABEL: &str = "fairway.dev/packages";
 /// The label with the digest of everything that went into an image.
 pub const INPUTS_LABEL: &str = "fairway.dev/inputs";
@@ -78,6 +78,8 @@ impl Layout {
 struct Inputs {
     packages: Vec<Package>,
     digest: String,
+    /// `NAME=VERSION` of what the image has. Where another program chose, these need not be those above.
+    installed: Vec<String>,
 }
 
 impl Inputs {
@@ -93,8 +95,13 @@ impl Inputs {
         for other in others {
             text.push_str(&format!("{}\n", hex(digest(&SHA256, other.as_bytes()).as_ref())));
         }
+        let installed = packages.iter();
+        let installed = installed
+            .map(|it| format!("{}={}", it.name, it.version))
+            .collect();
         Self {
             packages,
+            installed,
             digest: hex(digest(&SHA256, text.as_bytes()).as_ref()),
         }
     }
@@ -154,14 +161,9 @@ fn publish(
             layout.command_line
         ),
     };
-    let names: Vec<String> = inputs
-        .packages
-        .iter()
-        .map(|package| format!("{}={}", package.name, package.version))
-        .collect();
     let labels = BTreeMap::from([
         (INPUTS_LABEL.to_owned(), inputs.digest.clone()),
-        (PACKAGES_LABEL.to_owned(), names.join(" ")),
+        (PACKAGES_LABEL.to_owned(), inputs.installed.join(" ")),
     ]);
     let digest = cache.put(&disk)?;
     cache.publish(Image {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fairway_machines_disk::{Tree, kernel};
 
+use super::packages::Package;
 use super::{FETCH, Guest, Inputs, LOADERS, Layout, folder, packages, publish, time};
 use crate::{Cache, Image, ImageError, command, failed};
 
@@ -49,12 +50,17 @@ const FINISH: &str = include_str!("../../guest/debian-finish");
 /// How long it may take, on a slow machine with a slow network.
 const BUILD: Duration = Duration::from_secs(3600);
 
-/// Builds `debian`, or finds that it is there already. It is built anew when one of the packages that are asked for has
+/// Builds `debian`, or finds that it is there already. It is built anew when one of all the packages that it consists of has
 /// changed, or if `rebuild` says so.
 pub fn debian(cache: &Cache, rebuild: bool, say: impl Fn(&str)) -> Result<Image, ImageError> {
     say("looking up packages");
-    let wanted: Vec<&str> = ROOTS.into_iter().chain(LOADERS).collect();
-    let inputs = Inputs::new(packages::resolve(&wanted)?, &[FINISH, LAYOUT.command_line]);
+    // The loaders are not in the system, and go into what it consists of all the same.
+    let boot = packages::resolve(&LOADERS)?;
+    let mut everything = packages::whole(&ROOTS)?;
+    everything.extend(boot.iter().cloned());
+    everything.sort();
+    everything.dedup();
+    let mut inputs = Inputs::new(everything, &[FINISH, LAYOUT.command_line]);
     if let Some(image) = inputs.built(cache, DEBIAN)?.filter(|_| !rebuild) {
         say("it is there already, from the same packages");
         return Ok(image);
@@ -81,7 +87,12 @@ pub fn debian(cache: &Cache, rebuild: bool, say: impl Fn(&str)) -> Result<Image,
     let (_, image) = root.resolve(LAYOUT.kernel).ok_or_else(|| missing("kernel"))?;
     let (_, initrd) = root.resolve(LAYOUT.initrd).ok_or_else(|| missing("initrd"))?;
     let (kernel, initrd) = (image.clone(), initrd.clone());
-    let loaders = loaders(&inputs, cache)?;
+    // mmdebstrap has looked up packages anew: what the image says of itself is what it has.
+    let installed = root
+        .bytes("var/lib/dpkg/status")
+        .ok_or_else(|| missing("list of packages"))?;
+    inputs.installed = packages::in_status(&String::from_utf8_lossy(installed));
+    let loaders = loaders(&boot, cache)?;
     let guest = Guest {
         kernel: kernel::unpack(&kernel).map_or(kernel, Bytes::from),
         initrd,
@@ -91,13 +102,11 @@ pub fn debian(cache: &Cache, rebuild: bool, say: impl Fn(&str)) -> Result<Image,
 }
 
 /// The boot loaders' packages with the libraries that their program needs.
-fn loaders(inputs: &Inputs, cache: &Cache) -> Result<Tree, ImageError> {
+fn loaders(needed: &[Package], cache: &Cache) -> Result<Tree, ImageError> {
     let folder = folder(cache, DEBIAN);
-    let needed = packages::resolve(&LOADERS)?;
-    debug_assert!(needed.iter().all(|package| inputs.packages.contains(package)));
-    packages::fetch(&needed, &folder, FETCH)?;
+    packages::fetch(needed, &folder, FETCH)?;
     let mut tree = Tree::default();
-    for package in &needed {
+    for package in needed {
         packages::unpack(package, &folder, &mut tree)?;
     }
     Ok(tree)

@@ -26,6 +26,8 @@ const NEEDED: [&str; 3] = ["lib", "zlib", "linux-image-"];
 const MAX_FILE: u64 = 256 << 20;
 /// More packages would not be tiny.
 const MAX_PACKAGES: usize = 200;
+/// What a system has in any case: what mmdebstrap calls `minbase`.
+const BASE: [&str; 3] = ["?essential", "?priority(required)", "apt"];
 
 /// A package as apt would install it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +71,71 @@ pub(super) fn resolve(roots: &[&str]) -> Result<Vec<Package>, ImageError> {
         wanted.dedup();
     }
     Ok(found.into_values().collect())
+}
+
+/// Everything that a new system with these packages would consist of, as apt of this host would install it. Which packages that are changes
+/// with every update of any of them.
+pub(super) fn whole(roots: &[&str]) -> Result<Vec<Package>, ImageError> {
+    let mut simulate = Command::new("apt-get");
+    simulate
+        // A system on which nothing is installed yet.
+        .args(["-q", "--simulate", "-o", "Dir::State::status=/dev/null"])
+        .args(["-o", "APT::Install-Recommends=false", "install", "--"])
+        .args(BASE)
+        .args(roots);
+    let output = command::run(&mut simulate, LOOK_UP)?;
+    let names = installed(&String::from_utf8_lossy(&output));
+    if names.is_empty() {
+        return Err(ImageError::Build(
+            "apt would install nothing at all; try: apt-get update".to_owned(),
+        ));
+    }
+    let mut show = Command::new("apt-cache");
+    show.args(["show", "--"])
+        .args(names.iter().map(|(name, version)| format!("{name}={version}")));
+    let output = command::run(&mut show, LOOK_UP)?;
+    let mut found: BTreeMap<String, Package> = BTreeMap::new();
+    for package in parse(&String::from_utf8_lossy(&output)) {
+        if names.get(&package.name) == Some(&package.version) {
+            found.insert(package.name.clone(), package);
+        }
+    }
+    match names.keys().find(|name| !found.contains_key(*name)) {
+        Some(missing) => Err(ImageError::Build(format!(
+            "apt would install the package {missing}, and does not know it; try: apt-get update"
+        ))),
+        None => Ok(found.into_values().collect()),
+    }
+}
+
+/// Names and versions in what a simulated installation prints.
+fn installed(text: &str) -> BTreeMap<String, String> {
+    let package = |line: &str| {
+        let (name, rest) = line.strip_prefix("Inst ")?.split_once(" (")?;
+        let version = rest.split([' ', ')']).next()?;
+        // Such as `libc6:amd64`, where there are several architectures.
+        let name = name.split([':', ' ']).next()?;
+        Some((name.to_owned(), version.to_owned()))
+    };
+    text.lines().filter_map(package).collect()
+}
+
+/// Packages in what dpkg of a system keeps of itself.
+pub(super) fn in_status(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = text
+        .split("\n\n")
+        .filter_map(|paragraph| {
+            let field = |name: &str| {
+                paragraph
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+            };
+            field("Status").filter(|it| it.ends_with(" installed"))?;
+            Some(format!("{}={}", field("Package")?, field("Version")?))
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 /// Packages in what `apt-cache show` prints.
@@ -242,6 +309,46 @@ pub(super) fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_apt_would_install_is_read() {
+        let text = "Reading package lists...\nThe following NEW packages will be installed:\n  a b\n\
+                    Inst a (1:2-3 Debian:12.15/oldstable [amd64])\n\
+                    Inst b:amd64 (2.36-9+deb12u14 Debian:12.15/oldstable [amd64]) []\n\
+                    Inst c [0.9] (1.0 Debian:12.15/oldstable [all])\nConf a (1:2-3 Debian)\n";
+        let found: Vec<(String, String)> = installed(text).into_iter().collect();
+        let expected = [("a", "1:2-3"), ("b", "2.36-9+deb12u14"), ("c", "1.0")];
+        assert_eq!(
+            found,
+            expected.map(|(name, version)| (name.to_owned(), version.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_system_is_more_than_what_is_asked_for() {
+        let found = match whole(&["systemd-sysv"]) {
+            Ok(found) => found,
+            Err(ImageError::Program { program, why }) if program.starts_with("apt") => {
+                return fairway_machines_required::skipped(format_args!("the packages cannot be had: {why}"));
+            }
+            Err(error) => panic!("{error}"),
+        };
+        for name in ["systemd-sysv", "systemd", "libc6", "dpkg", "apt", "login"] {
+            assert!(found.iter().any(|it| it.name == name), "{name}: {found:?}");
+        }
+        assert!(
+            found
+                .iter()
+                .all(|it| it.sha256.len() == 64 && !it.version.is_empty())
+        );
+    }
+
+    #[test]
+    fn what_is_installed_is_read() {
+        let text = "Package: b\nStatus: install ok installed\nVersion: 2\n\nPackage: a\nStatus: install ok installed\n\
+                    Version: 1:2-3\nDescription: text\n Version: not this\n\nPackage: gone\nStatus: deinstall ok config-files\nVersion: 1\n";
+        assert_eq!(in_status(text), ["a=1:2-3", "b=2"]);
+    }
 
     #[test]
     fn what_apt_shows_is_read() {

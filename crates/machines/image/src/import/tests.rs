@@ -1,14 +1,16 @@
 //! Files of every kind, most of them bad.
 
 use std::io::Write as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::*;
 
-fn has_qemu_img() -> bool {
-    let found = Command::new("qemu-img").arg("--version").output().is_ok();
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        fairway_machines_required::skipped("qemu-img is not installed (scripts/tools.sh qemu)");
+        fairway_machines_required::skipped(format_args!(
+            "{program} is not installed (scripts/tools.sh qemu)"
+        ));
     }
     found
 }
@@ -68,6 +70,23 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// What a program makes of bytes that it gets through a pipe, so that it does not know beforehand how many there are.
+fn packed_by(program: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut running = Command::new(program)
+        .args(["-c", "-q"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut to = running.stdin.take().unwrap();
+    let bytes = bytes.to_owned();
+    let writer = std::thread::spawn(move || to.write_all(&bytes).unwrap());
+    let output = running.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success(), "{program}: {output:?}");
+    output.stdout
+}
+
 #[test]
 fn packed_or_not_the_disk_is_the_same() {
     let place = Place::new();
@@ -76,18 +95,16 @@ fn packed_or_not_the_disk_is_the_same() {
     assert_eq!(std::fs::read(&expected.path).unwrap(), raw());
     let packed = place.import(&gzip(&raw()), |_| {}).unwrap();
     assert_eq!(packed.digest, expected.digest);
-    // The same disk packed by xz and zstd, by the programs themselves if they are there.
+    // The same disk packed by xz and zstd, by the programs themselves.
     for program in ["xz", "zstd"] {
-        let file = place.directory.path().join("disk");
-        std::fs::write(&file, raw()).unwrap();
-        let Ok(output) = Command::new(program).args(["-c", "-q"]).arg(&file).output() else {
-            eprintln!("SKIPPED: {program} is not installed");
+        if !has(program) {
             continue;
-        };
-        let image = place.import(&output.stdout, |_| {}).unwrap();
+        }
+        let file = packed_by(program, &raw());
+        let image = place.import(&file, |_| {}).unwrap();
         assert_eq!(image.digest, expected.digest, "{program}");
         // Half of it is not a disk.
-        let half = &output.stdout[..output.stdout.len() / 2];
+        let half = &file[..file.len() / 2];
         let error = place.import(half, |_| {}).unwrap_err();
         assert!(matches!(error, ImageError::Unusable { .. }), "{program}: {error}");
     }
@@ -129,18 +146,64 @@ fn a_checksum_is_of_what_was_transferred() {
 #[test]
 fn bombs_do_not_go_off() {
     let place = Place::new();
-    // Much that comes out of little.
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    for _ in 0..6 {
-        encoder.write_all(&vec![0; 1 << 20]).unwrap();
+    let zeros = vec![0; 6 << 20];
+    for program in ["gzip", "xz", "zstd"] {
+        if program != "gzip" && !has(program) {
+            continue;
+        }
+        // Much that comes out of little.
+        let bomb = match program {
+            "gzip" => gzip(&zeros),
+            other => packed_by(other, &zeros),
+        };
+        assert!(bomb.len() < 64 << 10, "{program}: {} bytes", bomb.len());
+        let stopped = place.import(&bomb, |request| request.max_size = 4 << 20);
+        assert!(
+            matches!(stopped, Err(ImageError::TooLarge { limit: 4_194_304, .. })),
+            "{program}: {stopped:?}"
+        );
+        assert!(place.is_empty(), "{program}");
     }
-    let bomb = encoder.finish().unwrap();
-    let stopped = place.import(&bomb, |request| request.max_size = 4 << 20);
-    assert!(
-        matches!(stopped, Err(ImageError::TooLarge { limit: 4_194_304, .. })),
-        "{stopped:?}"
-    );
-    assert!(place.is_empty());
+}
+
+/// A file of xz that wants 4 GiB of memory to be unpacked.
+fn hungry_xz() -> Vec<u8> {
+    let mut file = packed_by("xz", &raw());
+    // Behind 12 bytes for the stream, the header of the first block: a quarter of its length less one, flags, the filter LZMA2 (0x21) with
+    // one byte of properties, which is the size of its dictionary, and in the end the checksum of all that.
+    let length = (usize::from(file[12]) + 1) * 4;
+    let header = &mut file[12..12 + length];
+    let at = header.windows(2).position(|pair| pair == [0x21, 1]).unwrap() + 2;
+    header[at] = 40;
+    let mut checksum = flate2::Crc::new();
+    checksum.update(&header[..length - 4]);
+    header[length - 4..].copy_from_slice(&checksum.sum().to_le_bytes());
+    file
+}
+
+/// The same of zstd: behind its magic number and flags there is the size of its window.
+fn hungry_zstd() -> Vec<u8> {
+    let mut file = packed_by("zstd", &raw());
+    assert_eq!(file[4] & 0x20, 0, "it has a window of its own");
+    file[5] = 0xf8;
+    file
+}
+
+#[test]
+fn memory_is_not_given_to_whoever_asks_for_much() {
+    let place = Place::new();
+    let makers: [(&str, fn() -> Vec<u8>); 2] = [("xz", hungry_xz), ("zstd", hungry_zstd)];
+    for (program, make) in makers {
+        if !has(program) {
+            continue;
+        }
+        let refused = place.import(&make(), |_| {});
+        assert!(
+            matches!(refused, Err(ImageError::Unusable { .. })),
+            "{program}: {refused:?}"
+        );
+        assert!(place.is_empty(), "{program}");
+    }
 }
 
 #[test]
@@ -164,7 +227,7 @@ fn what_is_no_disk_is_refused() {
 
 #[test]
 fn qcow2_files_stand_alone_or_are_refused() {
-    if !has_qemu_img() {
+    if !has("qemu-img") {
         return;
     }
     let place = Place::new();
@@ -191,7 +254,7 @@ fn qcow2_files_stand_alone_or_are_refused() {
 
 #[test]
 fn a_machine_gets_a_layer_of_its_own() {
-    if !has_qemu_img() {
+    if !has("qemu-img") {
         return;
     }
     let place = Place::new();
