@@ -207,6 +207,10 @@ const LINES: &[(&str, Option<bool>)] = &[
     ("expose vm web --name=x --port=80 --type=external", None),
     ("expose pod web --name=x --port=80", None),
     ("expose vm bare --name=x", None),
+    ("expand", None),
+    ("expand --vm nope", None),
+    ("expand --vm web -o xml", None),
+    ("expand --file=/nonexistent/vm.yaml", None),
     ("image-upload dv mine", None),
     ("image-upload mine --image-path=/etc/hostname", None),
     ("image-upload dv mine --image-path=/etc/hostname", None),
@@ -279,6 +283,69 @@ async fn play(place: &Place<'_>) -> Vec<Said> {
     all
 }
 
+/// A machine with an instancetype, by its name and out of a file: the same object, but for what Go writes where there is nothing.
+async fn expanded(ours: &Place<'_>, theirs: &Place<'_>) {
+    fn without_nulls(value: &mut Value) {
+        if let Some(map) = value.as_object_mut() {
+            map.retain(|_, it| !it.is_null());
+        }
+        match value {
+            Value::Object(map) => map.values_mut().for_each(without_nulls),
+            Value::Array(list) => list.iter_mut().for_each(without_nulls),
+            _ => {}
+        }
+    }
+    let instancetypes = format!(
+        "/apis/instancetype.kubevirt.io/v1beta1/namespaces/{}/virtualmachineinstancetypes",
+        ours.namespace
+    );
+    let small = json!({
+        "apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineInstancetype", "metadata": {"name": "small"},
+        "spec": {"cpu": {"guest": 3}, "memory": {"guest": "64Mi"}},
+    });
+    ours.create(&instancetypes, &small).await;
+    let machine = json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "sized"},
+        "spec": {
+            "runStrategy": "Halted",
+            "instancetype": {"kind": "VirtualMachineInstancetype", "name": "small"},
+            "template": {"spec": {"domain": {"devices": {"autoattachPodInterface": false}}}},
+        },
+    });
+    let path = format!(
+        "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines",
+        ours.namespace
+    );
+    ours.create(&path, &machine).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), machine.to_string()).unwrap();
+    let lines = [
+        "--vm sized".to_owned(),
+        format!("--file={}", file.path().display()),
+    ];
+    for line in lines
+        .iter()
+        .flat_map(|it| [format!("expand {it}"), format!("expand {it} -o json")])
+    {
+        let mut all = Vec::new();
+        for place in [ours, theirs] {
+            let said = place.run(&line).await;
+            assert_eq!(said.code, 0, "{line}: {said:?}");
+            let mut object: Value =
+                fairway_text_yaml::from_slice(said.out.as_bytes(), fairway_text_yaml::Limits::default())
+                    .unwrap();
+            without_nulls(&mut object);
+            all.push(object["spec"].clone());
+        }
+        assert_eq!(all[0], all[1], "{line}");
+        assert_eq!(
+            all[0]["template"]["spec"]["domain"]["cpu"]["sockets"], 3,
+            "{line}"
+        );
+        assert!(all[0].get("instancetype").is_none(), "{line}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_words_as_virtctl() {
     let server = Server::start(&["--no-machines"]);
@@ -339,6 +406,11 @@ async fn the_same_words_as_virtctl() {
             "{namespace}"
         );
     }
+    expanded(
+        &place("machines", vec![env!("CARGO_BIN_EXE_fairway"), "vm"]),
+        &place("machines", vec!["virtctl"]),
+    )
+    .await;
     // Here virtctl wraps what it is told, as it does not know the answer of its own server.
     for line in ["guestosinfo web", "fslist web", "userlist nope"] {
         let ours = place("machines", vec![env!("CARGO_BIN_EXE_fairway"), "vm"])

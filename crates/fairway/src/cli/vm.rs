@@ -77,6 +77,8 @@ pub(crate) enum VmCommand {
     Fslist(power::Named),
     /// List who is logged in to the guest, by its agent.
     Userlist(power::Named),
+    /// Print a virtual machine with what its instancetype and its preference give it.
+    Expand(show::Expand),
     /// List virtual machines.
     #[command(visible_alias = "ls")]
     List(show::List),
@@ -197,6 +199,10 @@ mod tests {
             "guestosinfo web",
             "fslist web",
             "userlist web",
+            "expand --vm web",
+            "expand --vm=web -n user-vms -o json",
+            "expand --file=vm.yaml --output yaml",
+            "expand -f -",
             "list -A -o wide",
             "ls -l app=web -o json",
             "top --interval 2 -n user-vms",
@@ -219,6 +225,8 @@ mod tests {
             "credentials add-ssh-key --user demo --file key.pub --value key web",
             "credentials add-ssh-key --user demo --file key.pub --create-secret --update-secret web",
             "credentials set-password --user demo web",
+            "expand web",
+            "expand --vm web --file vm.yaml",
         ] {
             assert!(read(line).is_err(), "{line}");
         }

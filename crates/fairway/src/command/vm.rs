@@ -7,6 +7,7 @@ mod backup;
 mod console;
 mod credentials;
 mod events;
+mod expand;
 mod expose;
 mod forward;
 mod guest;
@@ -78,6 +79,7 @@ async fn perform(options: &Vm) -> anyhow::Result<ExitCode> {
         VmCommand::Guestosinfo(it) => guest::os_info(&session, it).await,
         VmCommand::Fslist(it) => guest::file_systems(&session, it).await,
         VmCommand::Userlist(it) => guest::users(&session, it).await,
+        VmCommand::Expand(it) => expand::run(&session, it).await,
         VmCommand::List(it) => list::run(&session, it).await,
         VmCommand::Top(it) => top::run(&session, it).await,
         VmCommand::Events(it) => events::run(&session, it).await,

@@ -1,10 +1,26 @@
 //! Verbs that show machines: what virtctl leaves to kubectl, and more.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::power::Named;
 use crate::cli::Output;
 use crate::cli::gitops::ListFormat;
+
+/// Options of `vm expand`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Expand {
+    /// Of this virtual machine: NAME or NAMESPACE/NAME.
+    #[arg(long = "vm", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Of the one that this file describes, which need not be on the server; `-` reads the standard input.
+    #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "name")]
+    pub file: Option<PathBuf>,
+    /// How to print: yaml or json.
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "yaml")]
+    pub output: String,
+}
 
 /// Options of `vm list`.
 #[derive(Args, Clone, Debug)]
