@@ -73,6 +73,7 @@ struct Measured {
     tiny: Boots,
     debian: Option<Boots>,
     memory: memory::Each,
+    joined: memory::Joined,
     many: many::Many,
     moves: Option<migration::Moves>,
     throughput: Vec<throughput::Way>,
@@ -189,6 +190,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
 async fn measure(options: &Options, bench: &Bench) -> Result<Measured> {
     eprintln!("memory");
     let memory = memory::measure(bench).await?;
+    let joined = memory::joined(bench, &server::absolute(&options.fairway)?).await?;
     let kinds = many::Kinds {
         count: options.count,
         running: options.running,
@@ -220,6 +222,7 @@ async fn measure(options: &Options, bench: &Bench) -> Result<Measured> {
         tiny,
         debian,
         memory,
+        joined,
         many,
         moves,
         throughput,

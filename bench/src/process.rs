@@ -25,6 +25,23 @@ pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
     parse_line(&text, "VmRSS:").with_context(|| format!("/proc/{pid}/status has no VmRSS"))
 }
 
+/// Memory that would be free if this process ended: pages that no other has, be they of files or not.
+pub(crate) fn private_bytes(pid: u32) -> Result<u64> {
+    let text = read(pid, "smaps_rollup")?;
+    let of = |key| parse_line(&text, key).with_context(|| format!("/proc/{pid}/smaps_rollup has no {key}"));
+    Ok(of("Private_Clean:")? + of("Private_Dirty:")?)
+}
+
+/// The process that has started another.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let text = read(pid, "status").ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
 /// Of that, what is not a page of a file: a program gives pages of files back without a loss, and some do.
 pub(crate) fn anonymous_bytes(pid: u32) -> Result<u64> {
     let text = read(pid, "status")?;

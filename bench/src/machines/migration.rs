@@ -16,7 +16,7 @@ use super::by_hand::{Disk, Hand};
 use super::guest::TINY;
 use super::qmp::Qmp;
 use super::{Bench, objects};
-use crate::server;
+use crate::{process, server};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -42,7 +42,7 @@ pub(super) struct Moves {
 
 /// Another node of this host: a process of its own, which ends with this.
 pub(super) struct Second {
-    _process: Child,
+    process: Child,
 }
 
 impl Second {
@@ -77,7 +77,12 @@ impl Second {
             node.ok().flatten().is_some_and(|node| is_ready(&node))
         })
         .await?;
-        Ok(Self { _process: process })
+        Ok(Self { process })
+    }
+
+    /// Bytes that the node takes.
+    pub(super) fn resident(&self) -> Result<u64> {
+        process::resident_bytes(self.process.id().context("the second node has ended")?)
     }
 }
 

@@ -45,6 +45,11 @@ pub(super) fn write(measured: &Measured) -> String {
             MEMORY,
             each,
         ),
+        (
+            "MiB of a running machine beside its QEMU, on a node that has joined".to_owned(),
+            MEMORY,
+            (measured.joined.node + measured.joined.supervisor) / MEBIBYTE,
+        ),
     ];
     if let Some(debian) = &measured.debian {
         let (ours, hand) = (Side::of(&debian.fairway), Side::of(&debian.by_hand));
@@ -65,7 +70,7 @@ pub(super) fn write(measured: &Measured) -> String {
     }
     text += &boots(&measured.tiny);
     text += &measured.debian.as_ref().map(boots).unwrap_or_default();
-    text += &memory(&measured.memory);
+    text += &memory(&measured.memory, &measured.joined);
     text += &many(&measured.many);
     text += &measured.moves.as_ref().map(moves).unwrap_or_default();
     text += &throughput(&measured.throughput);
@@ -111,15 +116,19 @@ fn mebibytes(bytes: f64) -> String {
     number(Some(bytes / MEBIBYTE))
 }
 
-fn memory(memory: &memory::Each) -> String {
+fn memory(memory: &memory::Each, joined: &memory::Joined) -> String {
     format!(
         "\n## Memory\n\n| | MiB |\n|---|---|\n| Fairway without machines | {} |\n| with the first one | {} |\n| each further one, in Fairway | {} |\n\
-         | each, in processes beside its QEMU | {} |\n| its QEMU, an empty guest of 32 MiB | {} |\n",
+         | each, in processes beside its QEMU | {} |\n| its QEMU, an empty guest of 32 MiB | {} |\n\
+         | on a node that has joined: each further one, in the node's process | {} |\n\
+         | each, in the supervisor over its QEMU, what no other process has | {} |\n",
         mebibytes(memory.idle as f64),
         mebibytes(memory.first as f64),
         mebibytes(memory.fairway),
         mebibytes(memory.beside),
         mebibytes(memory.qemu),
+        mebibytes(joined.node),
+        mebibytes(joined.supervisor),
     )
 }
 
