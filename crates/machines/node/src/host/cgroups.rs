@@ -11,6 +11,7 @@ use std::time::Duration;
 use fairway_machines_plan::confinement::groups::{self, CONTROLLERS, Given, Seen};
 use fairway_machines_plan::confinement::limits::Limits;
 use fairway_machines_plan::confinement::missing::NoGroups;
+use fairway_machines_plan::confinement::starved::{Starved, starved};
 use sha2::{Digest as _, Sha256};
 
 /// How often an empty group is tried to be removed: processes that were killed take a moment.
@@ -66,6 +67,8 @@ impl Groups {
     /// Makes the group of a machine, with its limits.
     pub(crate) fn make(&self, machine: &str, limits: &Limits) -> io::Result<PathBuf> {
         let group = self.of(machine);
+        // What the kernel has counted of an earlier process is not of this one. A group that somebody is in stays.
+        let _ = std::fs::remove_dir(&group);
         make(&group)?;
         self.limit(machine, limits)?;
         Ok(group)
@@ -86,6 +89,13 @@ impl Groups {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether processes of a machine were ended for want of memory, and whose.
+    pub(crate) fn starved(&self, machine: &str) -> Option<Starved> {
+        let group = self.of(machine);
+        let file = |name: &str| std::fs::read_to_string(group.join(name)).unwrap_or_default();
+        starved(&file("memory.events"), &file("memory.max"))
     }
 
     /// Ends what is left in the group of a machine, and removes it. It takes as long as the kernel needs for that.
@@ -190,6 +200,10 @@ mod tests {
         assert_eq!(written, "1073741824");
         assert!(!group.join("cpu.max").exists(), "nobody lets it through");
         assert!(groups.make("abc", &LIMITS).is_ok(), "again");
+        assert_eq!(groups.starved("abc"), None);
+        std::fs::write(group.join("memory.events"), "max 4\noom 1\noom_kill 1\n").unwrap();
+        assert_eq!(groups.starved("abc"), Some(Starved::Machine(Some(1 << 30))));
+        assert_eq!(groups.starved("another"), None);
         std::fs::create_dir(machines.join("left-0a0b0c0d")).unwrap();
         std::fs::create_dir(machines.join("left-ffffffff")).unwrap();
         groups.sweep();
@@ -233,7 +247,9 @@ mod tests {
                 .unwrap()
         };
         assert!(eats("1M").success());
+        assert_eq!(groups.starved("eats"), None);
         assert!(!eats("256M").success(), "all of the group ends");
+        assert_eq!(groups.starved("eats"), Some(Starved::Machine(Some(64 << 20))));
         groups.remove("eats");
         assert!(!group.exists());
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fairway_machines_plan::confinement::limits::Limits;
 use fairway_machines_plan::confinement::missing::{Confined, NoGroups, NoUsers, missing};
+use fairway_machines_plan::confinement::starved::Starved;
 use fairway_machines_plan::confinement::users::Range;
 use fairway_machines_qemu::{Confinement, User};
 
@@ -78,6 +79,11 @@ impl Isolation {
             Ok(groups) if groups.of(machine).exists() => groups.limit(machine, limits),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a machine was ended for want of memory, and whose. Known until [`Self::ended`].
+    pub(crate) fn starved(&self, machine: &str) -> Option<Starved> {
+        self.groups.as_ref().ok()?.starved(machine)
     }
 
     /// A machine has ended: nothing of it is left in its group, nor the group.

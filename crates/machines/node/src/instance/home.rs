@@ -91,6 +91,9 @@ pub(crate) struct Built {
     /// What was found about its disks.
     #[serde(default)]
     pub(crate) volumes: BTreeMap<String, VolumeFacts>,
+    /// What its guest has run on since it started (`RunsOn`); empty if an earlier Fairway has started it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) runs_on: String,
 }
 
 /// How a machine ended.
@@ -98,6 +101,9 @@ pub(crate) struct Built {
 pub(crate) struct Ended {
     pub(crate) well: bool,
     pub(crate) message: String,
+    /// Upstream's word for why, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
 }
 
 /// What is written down.
@@ -303,6 +309,7 @@ mod tests {
         home.record.ended = Some(Ended {
             well: false,
             message: "signal 9".to_owned(),
+            reason: None,
         });
         home.save().unwrap();
         assert_eq!(Home::of(folder.path(), &owner("1")).record, home.record);

@@ -3,6 +3,8 @@
 use fairway_controller::Failure;
 use fairway_controller::commit::difference;
 use fairway_controller::events::Severity;
+use fairway_machines_plan::confinement::starved::OOM_KILLED;
+use fairway_machines_plan::node::RUNS_ON_ANNOTATION;
 use fairway_machines_plan::phase::{Decision, FINALIZER, Obstacle, Phase};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -29,6 +31,9 @@ impl Runner {
             let left: Vec<&String> = finalizers.iter().filter(|it| *it != FINALIZER).collect();
             patch["metadata"] = json!({ "finalizers": left });
         }
+        if let Some(runs_on) = self.runs_on_to_tell() {
+            patch["metadata"]["annotations"] = json!({ RUNS_ON_ANNOTATION: runs_on });
+        }
         if patch.as_object().is_some_and(serde_json::Map::is_empty) {
             return;
         }
@@ -37,6 +42,22 @@ impl Runner {
             self.is_gone |= is_leaving;
             self.tell_of(before, decision).await;
         }
+    }
+
+    /// Upstream's word for why the machine ended, where there is one.
+    fn reason_of_end(&self) -> Option<&str> {
+        match &self.life {
+            Life::Ended(ended) => ended.reason.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What the guest runs on, if its instance does not say so: whoever finds another node for it has to know.
+    fn runs_on_to_tell(&self) -> Option<&str> {
+        let built = self.home.record.built.as_ref()?;
+        let known = self.vmi.metadata.annotations.get(RUNS_ON_ANNOTATION);
+        let is_news = known != Some(&built.runs_on) && !built.runs_on.is_empty();
+        (is_news && matches!(self.life, Life::Running(_))).then_some(&built.runs_on)
     }
 
     /// Writes something about the instance, as it was last seen; whether it is written.
@@ -96,6 +117,7 @@ impl Runner {
             guest: running.and_then(|it| it.guest.as_ref()),
             address: address.and_then(|it| it.parse().ok()),
             volumes: &self.volumes,
+            reason: self.reason_of_end(),
             conditions: self.more_conditions(),
             user: rustix::process::geteuid().as_raw(),
             now,
@@ -137,6 +159,10 @@ impl Runner {
                     _ => "The VirtualMachineInstance crashed.".to_owned(),
                 };
                 self.tell(Severity::Warning, "Stopped", message.trim()).await;
+                if let (Life::Ended(ended), Some(OOM_KILLED)) = (&self.life, self.reason_of_end()) {
+                    self.tell(Severity::Warning, OOM_KILLED, ended.message.clone())
+                        .await;
+                }
             }
             _ => {}
         }

@@ -50,6 +50,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) volumes: &'a BTreeMap<String, VolumeFacts>,
     /// What is to be said beyond the decision.
     pub(crate) conditions: Vec<Condition>,
+    /// Upstream's word for why the machine ended, where there is one.
+    pub(crate) reason: Option<&'a str>,
     /// As whom the process runs.
     pub(crate) user: u32,
     /// The moment, as objects write it.
@@ -76,6 +78,9 @@ pub(crate) fn document(before: &Value, seen: &Seen<'_>) -> Value {
     put(&mut status, "migrationMethod", migration_method(seen).into());
     put(&mut status, "qosClass", quality(seen.vmi).into());
     put(&mut status, "runtimeUser", seen.user.into());
+    if let Some(reason) = seen.reason {
+        put(&mut status, "reason", reason.into());
+    }
     if decision.phase.is_final() {
         // Nobody answers at these any more.
         put_list(&mut status, "interfaces", Vec::new());

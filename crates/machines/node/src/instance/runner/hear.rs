@@ -1,8 +1,10 @@
 //! What the task hears: outcomes of what it began, words of QEMU, and changes of claims.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use fairway_controller::events::Severity;
+use fairway_machines_plan::confinement::starved::{OOM_KILLED, Starved, told};
 use fairway_machines_plan::machine::DiskLimits;
 use fairway_machines_plan::phase::Obstacle;
 use fairway_machines_qemu::agent::AgentError;
@@ -230,7 +232,8 @@ impl Runner {
     }
 
     fn ended(&mut self, exit: &Exit) {
-        let ended = judged(exit, self.killing.take());
+        let starved = self.context.isolation.starved(&confining::name(self.home.path()));
+        let ended = judged(exit, self.killing.take(), starved);
         self.context.registry.remove(&self.key, &self.uid);
         self.context.cables.unplug(&self.key);
         self.context.isolation.ended(&confining::name(self.home.path()));
@@ -287,29 +290,30 @@ fn happening(before: &str, now: &str, event: &Event) -> Option<(Severity, &'stat
     }
 }
 
-/// How an end is judged: `killing` is why we ended it, if it was us and not because it was asked to stop.
-fn judged(exit: &Exit, killing: Option<String>) -> Ended {
+/// How an end is judged: `killing` is why we ended it, if it was us and not because it was asked to stop; `starved`, what its control group says
+/// of memory.
+fn judged(exit: &Exit, killing: Option<String>, starved: Option<Starved>) -> Ended {
+    let ended = |well: bool, message: String| Ended {
+        well,
+        message,
+        reason: None,
+    };
     if let Some(message) = killing {
-        return Ended { well: false, message };
+        return ended(false, message);
     }
     match exit.reason.as_deref() {
         None => {
-            let status = exit.status.map(|it| it.to_string()).unwrap_or_default();
-            let message = [status.as_str(), exit.log.as_str()];
-            let message: Vec<&str> = message.into_iter().filter(|it| !it.is_empty()).collect();
+            let status = exit.status.map(|it| it.to_string());
+            let why = told(starved, exit.status.and_then(|it| it.signal()));
+            let parts = [status, why, Some(exit.log.clone())].into_iter().flatten();
+            let parts: Vec<String> = parts.filter(|it| !it.is_empty()).collect();
             Ended {
-                well: false,
-                message: format!("QEMU ended unexpectedly: {}", message.join(": ")),
+                reason: starved.map(|_| OOM_KILLED.to_owned()),
+                ..ended(false, format!("QEMU ended unexpectedly: {}", parts.join(": ")))
             }
         }
-        Some("guest-panic") => Ended {
-            well: false,
-            message: "the guest's kernel has given up".to_owned(),
-        },
-        Some(reason) => Ended {
-            well: true,
-            message: reason.to_owned(),
-        },
+        Some("guest-panic") => ended(false, "the guest's kernel has given up".to_owned()),
+        Some(reason) => ended(true, reason.to_owned()),
     }
 }
 
@@ -379,12 +383,43 @@ mod tests {
             ),
             (None, None, false, "QEMU ended unexpectedly: bad disk"),
         ] {
-            let ended = judged(&exit(exit_reason), killing.map(str::to_owned));
+            let ended = judged(&exit(exit_reason), killing.map(str::to_owned), None);
             assert_eq!(
                 (ended.well, ended.message.as_str()),
                 (well, message),
                 "{exit_reason:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_end_for_want_of_memory_is_told() {
+        let exit = |signal: i32| Exit {
+            reason: None,
+            by_guest: false,
+            status: Some(std::process::ExitStatus::from_raw(signal)),
+            log: String::new(),
+        };
+        let starved = Some(Starved::Machine(Some(300 << 20)));
+        let ended = judged(&exit(9), None, starved);
+        assert_eq!((ended.well, ended.reason.as_deref()), (false, Some("OOMKilled")));
+        let begins = "QEMU ended unexpectedly: signal: 9 (SIGKILL): OOMKilled: the machine came to its limit of 300 MiB";
+        assert!(ended.message.starts_with(begins), "{}", ended.message);
+        let killed = judged(&exit(9), None, None);
+        assert_eq!(killed.reason, None);
+        assert!(killed.message.contains("dmesg"), "{}", killed.message);
+        let crashed = judged(&exit(11), None, None);
+        assert!(
+            crashed
+                .message
+                .starts_with("QEMU ended unexpectedly: signal: 11 (SIGSEGV)"),
+            "{}",
+            crashed.message
+        );
+        let ours = judged(&exit(9), Some("the liveness probe failed".to_owned()), starved);
+        assert_eq!(
+            (ours.message.as_str(), ours.reason),
+            ("the liveness probe failed", None)
+        );
     }
 }

@@ -99,6 +99,7 @@ fn shown(before: &Value, phase: &str, process: Process, runs: Option<(&Live, &Gu
         address: runs.map(|_| Ipv4Addr::new(10, 88, 0, 7)),
         volumes: &volumes,
         conditions: Vec::new(),
+        reason: None,
         user: 107,
         now: "2026-01-01T00:00:00Z",
     };
@@ -313,6 +314,7 @@ fn the_same_again_changes_nothing() {
                 address: None,
                 volumes: &volumes,
                 conditions: Vec::new(),
+                reason: None,
                 user: 0,
                 now,
             },
