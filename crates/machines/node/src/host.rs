@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairway_machines_plan::argv::Accelerator;
+use fairway_machines_plan::compatibility::{self, RunsOn};
 use fairway_machines_plan::plan::Capabilities;
 use fairway_machines_qemu::accel::Acceleration;
 use tokio::sync::{Notify, OnceCell};
@@ -60,6 +61,8 @@ pub struct Facts {
     pub swtpm: Option<PathBuf>,
     /// Sizes of large pages that are kept ready, in bytes.
     pub hugepages: BTreeSet<u64>,
+    /// The processor, if it can be told from others.
+    pub processor: Option<String>,
 }
 
 impl Facts {
@@ -82,6 +85,11 @@ impl Facts {
         let is_version = |word: &&str| word.contains('.') && word.starts_with(|it: char| it.is_ascii_digit());
         let mut words = self.qemu_text.split_ascii_whitespace();
         words.find(is_version).unwrap_or_default()
+    }
+
+    /// What guests run on, for those that move.
+    pub(crate) fn runs_on(&self) -> RunsOn {
+        RunsOn::new(self.accelerator(), self.processor.as_deref())
     }
 
     /// How guests run, for QEMU's arguments.
@@ -157,6 +165,7 @@ impl Host {
             firmware: firmware::find(Path::new("/")),
             swtpm: on_path("swtpm"),
             hugepages: hugepages(Path::new(HUGEPAGES)).into_keys().collect(),
+            processor: processor(),
         }))
     }
 }
@@ -175,6 +184,12 @@ fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(program))
         .find(|it| it.is_file())
+}
+
+/// The name of this host's processor.
+pub(crate) fn processor() -> Option<String> {
+    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    compatibility::processor(&told)
 }
 
 /// Where the kernel says which large pages it keeps.

@@ -5,7 +5,7 @@
 //! [`machine::MachinePlan`] of it, with everything that cannot be had ([`unsupported`]) named, and [`argv`] writes it as
 //! arguments of QEMU for a given host. [`seed`] and [`iso`] make the disks that a guest reads its configuration from.
 //! [`attachment`] reads
-//! networks. [`confinement`] says what a machine's processes may take of their host, and [`processors`] which of its processors a machine has for itself. [`lifecycle`] and [`phase`] decide what happens when; [`impact`] says beforehand what a change will cost.
+//! networks. [`compatibility`] says where a guest that runs can go on. [`confinement`] says what a machine's processes may take of their host, and [`processors`] which of its processors a machine has for itself. [`lifecycle`] and [`phase`] decide what happens when; [`impact`] says beforehand what a change will cost.
 //! [`admission`] is how all this meets the requests of clients.
 
 mod edit;
@@ -13,6 +13,7 @@ mod edit;
 pub mod admission;
 pub mod argv;
 pub mod attachment;
+pub mod compatibility;
 pub mod confinement;
 pub mod defaults;
 pub mod expand;

@@ -75,6 +75,16 @@ pub enum CpuModel {
     Named(String),
 }
 
+impl CpuModel {
+    /// The model that an instance's word means.
+    pub fn of(word: &str) -> Self {
+        match word {
+            "" | "host-model" | "host-passthrough" => Self::Host,
+            name => Self::Named(name.to_owned()),
+        }
+    }
+}
+
 /// Processors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

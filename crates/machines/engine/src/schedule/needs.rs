@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fairway_kernel_scalar::quantity::Quantity;
+use fairway_machines_plan::compatibility::RunsOn;
+use fairway_machines_plan::machine::CpuModel;
 use fairway_machines_plan::node::DEDICATED_CPUS;
 use fairway_machines_plan::view::{Amount, Cpu, Memory, NamedDevice, Resources};
 use k8s_openapi::api::core::v1::{
@@ -151,6 +153,8 @@ pub(crate) struct Needs {
     pub(crate) volumes: Vec<NodeSelector>,
     /// Nodes that are out of the question.
     pub(crate) excluded: Vec<String>,
+    /// What a guest runs on that is to go on elsewhere, and the model of its processor.
+    pub(crate) goes_on: Option<(RunsOn, CpuModel)>,
 }
 
 #[derive(Deserialize)]
@@ -199,6 +203,7 @@ impl Needs {
             spread: spec.topology_spread_constraints.unwrap_or_default(),
             volumes,
             excluded: Vec::new(),
+            goes_on: None,
         })
     }
 

@@ -1,6 +1,9 @@
 //! What is known of a node.
 
 use fairway_kernel_scalar::quantity::Quantity;
+use fairway_machines_plan::argv::Accelerator;
+use fairway_machines_plan::compatibility::RunsOn;
+use fairway_machines_plan::node::{ACCELERATOR_LABEL, PROCESSOR_LABEL};
 use k8s_openapi::api::core::v1::{Node as Object, Taint};
 
 use super::labels::Labels;
@@ -26,6 +29,18 @@ pub(crate) struct Node {
     pub(crate) cordoned: bool,
     /// What there is for machines.
     pub(crate) allocatable: Amounts,
+}
+
+impl Node {
+    /// What guests run on here; nothing as long as no machine has needed to know.
+    pub(crate) fn runs_on(&self) -> Option<RunsOn> {
+        let label = |key: &str| self.labels.get(key).map(String::as_str);
+        let accelerator = match label(ACCELERATOR_LABEL)? {
+            "kvm" => Accelerator::Kvm,
+            _ => Accelerator::Tcg,
+        };
+        Some(RunsOn::new(accelerator, label(PROCESSOR_LABEL)))
+    }
 }
 
 impl From<Object> for Node {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fairway_machines_plan::compatibility::misfit;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use super::labels::{Labels, picks_node};
@@ -129,6 +130,12 @@ fn refusals(
     }
     if needs.excluded.contains(&node.name) {
         return one("node(s) didn't match pod anti-affinity rules");
+    }
+    // What a node has that has not looked yet it finds out as the target, which may be too late, but not wrong.
+    if let (Some((guest, model)), Some(there)) = (&needs.goes_on, node.runs_on())
+        && let Some(why) = misfit(guest, model, &there)
+    {
+        return vec![format!("node(s) {why}")];
     }
     let short = amounts
         .iter()

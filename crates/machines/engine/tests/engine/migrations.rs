@@ -92,6 +92,32 @@ async fn a_machine_moves() {
 }
 
 #[tokio::test]
+async fn a_guest_moves_only_where_it_can_go_on() {
+    everywhere(|world| async move {
+        let labels = |accelerator: &str, processor: &str| {
+            json!({"metadata": {"labels": {"fairway.dev/accelerator": accelerator, "fairway.dev/processor": processor}}})
+        };
+        world.machine("web", json!({})).await;
+        world.shows("web", "Running").await;
+        let node = "/api/v1/nodes/n1";
+        world.root.merge(node, &labels("kvm", "Intel-6-85-7-aa")).await.unwrap();
+        world.host.join("n2", labels("tcg", "Intel-6-85-7-aa")).await;
+        world.create(MIGRATIONS, migration("go", "web")).await;
+        world
+            .event("go", "is currently unschedulable. 0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) had no KVM, on which the guest runs.")
+            .await;
+        let vmi = world.vmi("web").await;
+        assert_eq!(node_of(&vmi), "n1");
+        assert_eq!(vmi["status"]["migrationState"], Value::Null);
+        world.host.join("n3", labels("kvm", "Intel-6-85-7-aa")).await;
+        world.until_migration("go", "Succeeded").await;
+        assert_eq!(node_of(&world.vmi("web").await), "n3");
+        world.end().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_migration_is_cancelled_by_deleting_it() {
     everywhere(|world| async move {
         world.machine("web", json!({})).await;

@@ -120,6 +120,7 @@ impl Runner {
             },
         };
         built.volumes.clone_from(&self.volumes);
+        built.runs_on = facts.runs_on().to_string();
         let host = Host {
             sockets: sockets(),
             accelerator: facts.accelerator(),
@@ -216,6 +217,7 @@ impl Runner {
             started_memory: self.plan.memory.guest,
             memory: self.plan.memory.guest,
             volumes: BTreeMap::new(),
+            runs_on: String::new(),
         })
     }
 

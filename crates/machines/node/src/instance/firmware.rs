@@ -150,6 +150,7 @@ mod tests {
             },
             swtpm: Some(folder.join("swtpm")),
             hugepages: BTreeSet::new(),
+            processor: None,
         }
     }
 

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use fairway_machines_plan::node::{CPU_MANAGER_LABEL, DEDICATED_CPUS, FENCE_ANNOTATION, SCHEDULABLE_LABEL};
+use fairway_machines_plan::compatibility;
+use fairway_machines_plan::node::{
+    ACCELERATOR_LABEL, CPU_MANAGER_LABEL, DEDICATED_CPUS, FENCE_ANNOTATION, PROCESSOR_LABEL,
+    SCHEDULABLE_LABEL, VENDOR_LABEL,
+};
 use fairway_machines_qemu::accel::Acceleration;
 use serde_json::{Map, Value, json};
 
 use super::{by_type, read};
-use crate::host::{HUGEPAGES, hugepages};
+use crate::host::{HUGEPAGES, hugepages, processor};
 use crate::instance::status::quantity;
 use crate::taps::DataPath;
 
@@ -36,6 +40,8 @@ pub(super) struct Machine {
     pub(super) system: String,
     pub(super) machine_id: String,
     pub(super) boot_id: String,
+    /// Its name, by which guests that move know it again.
+    pub(super) processor: Option<String>,
 }
 
 impl Machine {
@@ -51,6 +57,7 @@ impl Machine {
             system: system.unwrap_or("Linux").trim_matches('"').to_owned(),
             machine_id: read("/etc/machine-id"),
             boot_id: read("/proc/sys/kernel/random/boot_id"),
+            processor: processor(),
         }
     }
 }
@@ -108,7 +115,16 @@ fn labels(facts: &Facts) -> Map<String, Value> {
     let labels = labels
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.into()));
-    labels.collect()
+    let mut labels: Map<String, Value> = labels.collect();
+    if let Some(acceleration) = &facts.acceleration {
+        labels.insert(ACCELERATOR_LABEL.to_owned(), acceleration.word().into());
+    }
+    if let Some(processor) = &facts.machine.processor {
+        let vendor = format!("{VENDOR_LABEL}{}", compatibility::maker(processor));
+        labels.insert(vendor, "true".into());
+        labels.insert(PROCESSOR_LABEL.to_owned(), processor.as_str().into());
+    }
+    labels
 }
 
 fn architecture() -> &'static str {
@@ -387,6 +403,26 @@ mod tests {
             "t2"
         );
         assert_eq!(status["capacity"]["devices.kubevirt.io/kvm"], "1k");
+    }
+
+    #[test]
+    fn what_guests_run_on_is_a_label() {
+        let mut facts = facts();
+        facts.machine.processor = Some("Intel-6-85-7-aa".to_owned());
+        let made = node(&facts);
+        let label = |key: &str| made["metadata"]["labels"][key].clone();
+        assert_eq!(label("fairway.dev/accelerator"), "tcg");
+        assert_eq!(label("fairway.dev/processor"), "Intel-6-85-7-aa");
+        assert_eq!(label("cpu-vendor.node.kubevirt.io/Intel"), "true");
+        facts.acceleration = None;
+        assert_eq!(
+            to_change(&made, &facts),
+            None,
+            "what was found out once stays until it is again"
+        );
+        facts.acceleration = Some(Acceleration::Kvm);
+        let change = json!({"labels": {"fairway.dev/accelerator": "kvm"}});
+        assert_eq!(to_change(&made, &facts), Some(change));
     }
 
     #[test]

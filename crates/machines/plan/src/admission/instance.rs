@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{ADDRESS_ANNOTATION, WIRING, is_ours, machine, same, settings, verdict};
 use crate::edit::{append, set};
-use crate::node::{MIGRATION_SOURCE_ANNOTATION, MIGRATION_TARGET_ANNOTATION};
+use crate::node::{MIGRATION_SOURCE_ANNOTATION, MIGRATION_TARGET_ANNOTATION, RUNS_ON_ANNOTATION};
 use crate::phase;
 use crate::validate;
 use crate::view::{self, VirtualMachineInstance};
@@ -119,7 +119,11 @@ fn keep_migration(request: &Request<'_>, vmi: &mut Value) {
     if is_ours(request) && request.operation != Operation::Create {
         return;
     }
-    for name in [MIGRATION_SOURCE_ANNOTATION, MIGRATION_TARGET_ANNOTATION] {
+    for name in [
+        MIGRATION_SOURCE_ANNOTATION,
+        MIGRATION_TARGET_ANNOTATION,
+        RUNS_ON_ANNOTATION,
+    ] {
         let kept = request
             .old
             .map(|old| old["metadata"]["annotations"][name].clone())

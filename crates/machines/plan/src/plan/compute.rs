@@ -57,17 +57,11 @@ pub(super) fn board(domain: &Domain, host: &Capabilities, wishes: &mut Wishes) -
 pub(super) fn cpu(domain: &Domain, host: &Capabilities, wishes: &mut Wishes) -> CpuPlan {
     let cpu = domain.cpu.clone().unwrap_or_default();
     let sockets = cpu.sockets.max(1);
-    let model = match cpu.model.as_str() {
-        "" | "host-model" => CpuModel::Host,
-        "host-passthrough" => {
-            if !host.kvm {
-                let reason = "guests are emulated here; they get every feature that can be emulated";
-                wishes.replaced("domain.cpu.model", reason);
-            }
-            CpuModel::Host
-        }
-        name => CpuModel::Named(name.to_owned()),
-    };
+    if cpu.model == "host-passthrough" && !host.kvm {
+        let reason = "guests are emulated here; they get every feature that can be emulated";
+        wishes.replaced("domain.cpu.model", reason);
+    }
+    let model = CpuModel::of(&cpu.model);
     let mut features = Vec::new();
     for feature in &cpu.features {
         let on = !matches!(feature.policy.as_str(), "disable" | "forbid");

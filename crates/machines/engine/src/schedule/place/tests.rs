@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fairway_machines_plan::machine::CpuModel;
 use fairway_text_yaml as yaml;
 use serde_json::{Value, json};
 
@@ -520,5 +521,44 @@ fn volumes_that_are_somewhere() {
     assert_eq!(
         placed(&needs, &nodes("n2"), &[]),
         "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules."
+    );
+}
+
+#[test]
+fn a_guest_that_moves_goes_on_with_the_same_processor() {
+    let nodes = nodes(
+        "same fairway.dev/accelerator=kvm fairway.dev/processor=Intel-6-85-7-aa;
+         newer fairway.dev/accelerator=kvm fairway.dev/processor=Intel-6-106-6-bb;
+         other fairway.dev/accelerator=kvm fairway.dev/processor=AMD-25-1-1-cc;
+         slow fairway.dev/accelerator=tcg fairway.dev/processor=Intel-6-85-7-aa;
+         unasked fairway.dev/processor=AMD-25-1-1-cc",
+    );
+    let pick = |guest: &str, model: &str, without: &[&str]| {
+        let mut needs = needs("{}");
+        needs.goes_on = Some((guest.parse().unwrap(), CpuModel::of(model)));
+        let left: Vec<Arc<Node>> = nodes
+            .iter()
+            .filter(|it| !without.contains(&it.name.as_str()))
+            .cloned()
+            .collect();
+        placed(&needs, &left, &[])
+    };
+    let intel = "kvm/Intel-6-85-7-aa";
+    assert_eq!(pick(intel, "", &["unasked"]), "same");
+    assert_eq!(pick(intel, "host-model", &["unasked"]), "same");
+    assert_eq!(pick("tcg", "", &["unasked"]), "slow");
+    assert_eq!(pick(intel, "Nehalem", &["unasked", "same"]), "newer");
+    assert_eq!(pick(intel, "", &["same"]), "unasked", "it finds out itself");
+    assert_eq!(
+        pick(intel, "host-passthrough", &["same", "unasked"]),
+        "0/3 nodes are available: 1 node(s) had no KVM, on which the guest runs, 2 node(s) had another processor than the guest's."
+    );
+    assert_eq!(
+        pick(intel, "Nehalem", &["same", "newer", "unasked"]),
+        "0/2 nodes are available: 1 node(s) had a processor of another maker than the guest's, 1 node(s) had no KVM, on which the guest runs."
+    );
+    assert_eq!(
+        pick("tcg", "", &["slow", "unasked", "other", "newer"]),
+        "0/1 nodes are available: 1 node(s) had KVM, and the guest is emulated."
     );
 }

@@ -58,6 +58,7 @@ fn kept() -> Kept {
             started_memory: plan.memory.guest,
             memory: plan.memory.guest,
             volumes: volumes.into(),
+            runs_on: "tcg".to_owned(),
             plan,
         },
     }

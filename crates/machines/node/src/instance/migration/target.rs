@@ -6,6 +6,7 @@ use std::time::Duration;
 use fairway_controller::events::Severity;
 use fairway_machines_image::overlay;
 use fairway_machines_plan::argv::{self, Backing, Format, Host};
+use fairway_machines_plan::compatibility::{self, RunsOn};
 use fairway_machines_plan::machine::{DiskPlan, DiskSource};
 use fairway_machines_plan::node::NODE_LABEL;
 use fairway_machines_qemu::meeting::{self, Meeting, Side};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use super::source::now;
 use super::{FromSource, FromTarget, SOURCE, State, TARGET, Way, mark, secrecy};
 use crate::claims::{self, Place};
+use crate::host::Facts;
 use crate::instance::disks::{NotReady, Prepared, Preparing, claim_of, file_name, sentence, with_source};
 use crate::instance::home::Built;
 use crate::instance::input::Input;
@@ -128,6 +130,9 @@ impl Runner {
                 .migration_failed("the target cannot run machines", false)
                 .await;
         };
+        if let Some(why) = misfit(&from.built, &facts) {
+            return self.migration_failed(&why, false).await;
+        }
         if let Err(too_few) = self.claim_processors(&from.built) {
             return self.migration_failed(&too_few.to_string(), false).await;
         }
@@ -411,6 +416,17 @@ async fn disks(
         }
     }
     Ok((prepared, copied))
+}
+
+/// Why the guest cannot go on here: the scheduler may not have known what this node has.
+fn misfit(built: &Built, facts: &Facts) -> Option<String> {
+    // An earlier Fairway has not written it down.
+    let guest: RunsOn = built.runs_on.parse().ok()?;
+    let here = facts.runs_on();
+    let why = compatibility::misfit(&guest, &built.plan.cpu.model, &here)?;
+    Some(format!(
+        "the target {why}: the guest has run on {guest} since it started, the target has {here}"
+    ))
 }
 
 fn size_of(built: &Built, disk: &DiskPlan) -> Result<u64, String> {
