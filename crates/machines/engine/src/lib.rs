@@ -121,6 +121,8 @@ pub async fn run_with(options: Options, patience: Patience, metrics: Arc<Metrics
         Arc::clone(&ground),
         Arc::clone(&heard),
         patience,
+        // An alert of machines that people run by upstream's monitoring asks for this name.
+        manager.metrics().counter("kubevirt_vm_migration_failed_total"),
     );
     let mover = Controller::new("machine-migrations", queues.migrations, mover);
     manager.spawn(mover.run(manager.metrics(), shutdown.clone()));

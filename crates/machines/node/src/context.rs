@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, ObjectKey, Requests};
@@ -38,8 +37,6 @@ pub(crate) struct Context {
     pub(crate) processors: Arc<Processors>,
     pub(crate) recorder: Recorder,
     pub(crate) registry: Arc<Registry>,
-    /// Migrations away from here that failed.
-    pub(crate) failed_migrations: Arc<AtomicU64>,
 }
 
 impl Context {

@@ -93,8 +93,6 @@ pub struct Node {
     context: Arc<OnceLock<Arc<Context>>>,
     /// How often somebody has asked for figures.
     asked: Arc<AtomicU64>,
-    /// Migrations away from here that failed.
-    failed_migrations: Arc<AtomicU64>,
     /// Backups are begun and ended one after the other.
     backups: Arc<tokio::sync::Mutex<()>>,
 }
@@ -108,7 +106,6 @@ impl Node {
             registry: Arc::default(),
             context: Arc::default(),
             asked: Arc::default(),
-            failed_migrations: Arc::default(),
             backups: Arc::default(),
         }
     }
@@ -141,7 +138,6 @@ pub async fn run(node: Node, options: Options, metrics: Arc<Metrics>, shutdown: 
         isolation,
         processors: Arc::new(processors),
         registry: Arc::clone(&node.registry),
-        failed_migrations: Arc::clone(&node.failed_migrations),
     });
     // One that begins anew in the same process talks to the same API.
     let _ = node.context.set(Arc::clone(&context));

@@ -1,14 +1,16 @@
 //! Figures of machines, under KubeVirt's names and labels: taken when somebody asks for them. Only the few of which there is a history for the
 //! pages of machines are taken all the time ([`history`], [`ring`]).
 //!
-//! What is known of machines and instances comes from their objects ([`cluster`], [`objects`]), what is known of running machines from QEMU, the host and the guest's agent
+//! What is known of machines and instances comes from their objects ([`cluster`], [`described`], [`objects`]), what is known of running machines from QEMU, the host and the guest's agent
 //! ([`sample`]). One that does not answer in time is left out. The objects are told of by the server, which sees all of them; each node tells
 //! of the machines that run there, and sees no others.
 
 mod cluster;
 mod counting;
+mod described;
 mod filesystems;
 pub(crate) mod history;
+mod moving;
 mod objects;
 mod ring;
 mod sample;
@@ -34,6 +36,9 @@ const INTERESTED: Duration = Duration::from_secs(300);
 const MACHINES: &str = "/apis/kubevirt.io/v1/virtualmachines";
 const MIGRATIONS: &str = "/apis/kubevirt.io/v1/virtualmachineinstancemigrations";
 const SNAPSHOTS: &str = "/apis/snapshot.kubevirt.io/v1beta1/virtualmachinesnapshots";
+/// Disks of machines, and where machines run.
+const CLAIMS: &str = "/api/v1/persistentvolumeclaims";
+const NODES: &str = "/api/v1/nodes";
 /// All instances.
 const INSTANCES: &str = "/apis/kubevirt.io/v1/virtualmachineinstances";
 
@@ -49,12 +54,6 @@ impl Node {
         for (key, sample) in &samples {
             sample.add(self.name(), key, instances.get(key), &mut page);
         }
-        let failed = self.failed_migrations.load(std::sync::atomic::Ordering::Relaxed);
-        page.counter(
-            "kubevirt_vm_migration_failed_total",
-            "Migrations away from this node that failed.",
-        )
-        .put(&[("node", self.name())], failed);
         self.lose_interest();
         page.write()
     }
@@ -96,21 +95,26 @@ impl Node {
 /// Figures of all machines, wherever they run or do not, of their migrations and of their snapshots.
 pub async fn figures_of_instances(clients: &ClientFactory) -> String {
     let clients = clients.clients(USER);
-    let (machines, instances, migrations, snapshots) = tokio::join!(
+    let (machines, instances, migrations, snapshots, claims, nodes) = tokio::join!(
         all(&clients, MACHINES),
         all(&clients, INSTANCES),
         all(&clients, MIGRATIONS),
         all(&clients, SNAPSHOTS),
+        all(&clients, CLAIMS),
+        all(&clients, NODES),
     );
     let known = cluster::Known {
         machines,
         instances,
         migrations,
         snapshots,
+        claims,
+        nodes,
     };
     let mut page = Page::default();
     objects::add(&known.instances, &mut page);
     cluster::add(&known, &mut page);
+    described::add(&known, &mut page);
     page.write()
 }
 

@@ -66,6 +66,10 @@ pub struct Progress {
     pub remaining: u64,
     /// Bytes of memory that there are.
     pub total: u64,
+    /// Bytes of memory that are sent in a second.
+    pub rate: u64,
+    /// Bytes of memory that the guest writes to in a second; nothing before QEMU has gone through it once.
+    pub dirty_rate: u64,
     /// Milliseconds for which the guest stood still, once it is known.
     pub downtime_ms: Option<u64>,
     /// Milliseconds since the beginning.
@@ -218,10 +222,22 @@ async fn query(machine: &Machine) -> Result<(Progress, Option<String>), MachineE
         transferred: memory("transferred"),
         remaining: memory("remaining"),
         total: memory("total"),
+        rate: bytes_of(found["ram"]["mbps"].as_f64().unwrap_or_default()),
+        dirty_rate: memory("dirty-pages-rate").saturating_mul(memory("page-size")),
         downtime_ms: found["downtime"].as_u64(),
         total_ms: found["total-time"].as_u64(),
     };
     Ok((progress, found["error-desc"].as_str().map(str::to_owned)))
+}
+
+/// Bytes of so many millions of bits.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "QEMU measures in floating point; what is no number is zero"
+)]
+fn bytes_of(megabits: f64) -> u64 {
+    (megabits * 125_000.0) as u64
 }
 
 async fn configure(machine: &Machine, options: &Options) -> Result<(), MachineError> {

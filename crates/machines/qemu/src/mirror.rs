@@ -15,6 +15,9 @@ use crate::machine::Machine;
 use crate::meeting::{Meeting, TLS_NAME, TLS_OBJECT};
 use crate::qmp::{Events, QmpError};
 
+/// How often somebody looks how far copies are.
+const LOOKS: Duration = Duration::from_secs(1);
+
 /// A disk that is copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
@@ -22,6 +25,17 @@ pub struct Mirror {
     pub name: String,
     /// The node that the guest writes to, at the source.
     pub node: String,
+}
+
+/// How far the copy of a disk is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Its name at the destination's server.
+    pub name: String,
+    /// Bytes that are copied.
+    pub done: u64,
+    /// Bytes that there are to copy, as far as is known: what the guest writes meanwhile is added.
+    pub all: u64,
 }
 
 /// Copies that are under way.
@@ -92,18 +106,49 @@ async fn jobs(machine: &Machine) -> Result<BTreeMap<String, bool>, MachineError>
         .collect())
 }
 
+const JOB: &str = "mirror-";
+
 fn job(name: &str) -> String {
-    format!("mirror-{name}")
+    format!("{JOB}{name}")
+}
+
+/// How far the copies of a machine's disks are, whoever began them; by name.
+pub async fn copied(source: &Machine) -> Result<Vec<Copied>, MachineError> {
+    let found = source.qmp().execute("query-block-jobs", Value::Null).await?;
+    Ok(read(&found))
+}
+
+fn read(jobs: &Value) -> Vec<Copied> {
+    let all = jobs.as_array().into_iter().flatten();
+    let mut copied: Vec<Copied> = all
+        .filter_map(|it| {
+            let name = it["device"].as_str()?.strip_prefix(JOB)?;
+            let number = |field: &str| it[field].as_u64().unwrap_or_default();
+            Some(Copied {
+                name: name.to_owned(),
+                done: number("offset"),
+                all: number("len"),
+            })
+        })
+        .collect();
+    copied.sort_by(|a, b| a.name.cmp(&b.name));
+    copied
 }
 
 impl Mirrors {
-    /// Begins to copy, and returns when all copies keep up with the guest.
-    pub async fn start(source: &Machine, copying: &Copying, disks: &[Mirror]) -> Result<Self, MachineError> {
+    /// Begins to copy, and returns when all copies keep up with the guest. `progress` is told now and then how far they are.
+    pub async fn start(
+        source: &Machine,
+        copying: &Copying,
+        disks: &[Mirror],
+        progress: impl FnMut(&[Copied]),
+    ) -> Result<Self, MachineError> {
         let mut mirrors = Self {
             names: Vec::new(),
             events: source.qmp().events(),
         };
-        let outcome = tokio::time::timeout(copying.timeout, mirrors.begin(source, copying, disks)).await;
+        let outcome =
+            tokio::time::timeout(copying.timeout, mirrors.begin(source, copying, disks, progress)).await;
         let outcome = outcome.unwrap_or_else(|_| {
             Err(MachineError::Late {
                 what: "copying the disks".to_owned(),
@@ -124,6 +169,7 @@ impl Mirrors {
         source: &Machine,
         copying: &Copying,
         disks: &[Mirror],
+        mut progress: impl FnMut(&[Copied]),
     ) -> Result<(), MachineError> {
         for disk in disks {
             let target = job(&disk.name);
@@ -143,8 +189,19 @@ impl Mirrors {
             source.qmp().execute("blockdev-mirror", copy).await?;
         }
         let mut waiting: Vec<String> = self.names.iter().map(|it| job(it)).collect();
+        let mut looks = tokio::time::interval(LOOKS);
         while !waiting.is_empty() {
-            match self.events.next().await {
+            let event = tokio::select! {
+                event = self.events.next() => event,
+                _ = looks.tick() => {
+                    // One that does not say it goes on nevertheless.
+                    if let Ok(copied) = copied(source).await {
+                        progress(&copied);
+                    }
+                    continue;
+                }
+            };
+            match event {
                 // Among what was missed may be what is waited for.
                 Some(Event::Missed(_)) => {
                     let jobs = jobs(source).await?;
@@ -250,5 +307,31 @@ impl Mirrors {
             let arguments = json!({"node-name": job(&name)});
             let _ = source.qmp().execute("blockdev-del", arguments).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_told_from_other_jobs() {
+        let job = |device: &str, done: u64, all: u64| json!({"device": device, "offset": done, "len": all, "ready": false});
+        let jobs = json!([
+            job("mirror-root", 5, 10),
+            job("backup-root", 7, 10),
+            job("mirror-data", 0, 0),
+            {"device": "mirror-odd"},
+        ]);
+        let copied = |name: &str, done, all| Copied {
+            name: name.to_owned(),
+            done,
+            all,
+        };
+        assert_eq!(
+            read(&jobs),
+            [copied("data", 0, 0), copied("odd", 0, 0), copied("root", 5, 10)]
+        );
+        assert!(read(&Value::Null).is_empty());
     }
 }

@@ -3,6 +3,7 @@
 //! One migration is looked at at a time, so that limits hold: what was handed over counts before a watch has seen it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fairway_api::kubevirt::{VIRTUAL_MACHINE_INSTANCE, VIRTUAL_MACHINE_INSTANCE_MIGRATION};
@@ -10,7 +11,9 @@ use fairway_controller::commit::difference;
 use fairway_controller::events::{Happening, Recorder, Severity};
 use fairway_controller::{Clients, Failure, ObjectKey, Outcome, Reconcile, Requests};
 use fairway_machines_plan::admission::{MIGRATION_FINALIZER, MIGRATION_SELECTOR_LABEL};
-use fairway_machines_plan::node::TARGET_NODE_LABEL;
+use fairway_machines_plan::compatibility::RunsOn;
+use fairway_machines_plan::machine::CpuModel;
+use fairway_machines_plan::node::{MIGRATION_PROGRESS, RUNS_ON_ANNOTATION, TARGET_NODE_LABEL};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -44,6 +47,8 @@ pub(crate) struct Migrations {
     ground: Arc<Ground>,
     heard: Arc<Heard>,
     patience: Patience,
+    /// Migrations that failed, and not because somebody took them back.
+    failed: Arc<AtomicU64>,
 }
 
 /// One look at one migration.
@@ -87,6 +92,7 @@ impl Migrations {
         ground: Arc<Ground>,
         heard: Arc<Heard>,
         patience: Patience,
+        failed: Arc<AtomicU64>,
     ) -> Self {
         Self {
             clients,
@@ -95,6 +101,7 @@ impl Migrations {
             ground,
             heard,
             patience,
+            failed,
         }
     }
 
@@ -112,7 +119,7 @@ impl Migrations {
             too_late: pass.is_past(Phase::PreparingTarget, UNREADY),
         };
         match decide(&observed) {
-            Next::Wait => {}
+            Next::Wait => self.say_progress(pass).await?,
             Next::To(phase) => {
                 self.say(pass, phase, json!({})).await?;
                 if phase == Phase::Succeeded {
@@ -183,6 +190,7 @@ impl Migrations {
         let placement = match Needs::of(vmi, volumes) {
             Ok(mut needs) => {
                 needs.excluded.push(source.to_owned());
+                needs.goes_on = self.goes_on(vmi, source);
                 let instance = ObjectKey::new(
                     &pass.key.workspace,
                     &pass.key.namespace,
@@ -200,6 +208,17 @@ impl Migrations {
             }
             Placement::None(why) => self.unplaced(pass, &why).await,
         }
+    }
+
+    /// What the guest runs on. One that an earlier Fairway has started does not say it: what its node has counts.
+    fn goes_on(&self, vmi: &Value, source: &str) -> Option<(RunsOn, CpuModel)> {
+        let said = vmi["metadata"]["annotations"][RUNS_ON_ANNOTATION].as_str();
+        let runs_on = said.and_then(|it| it.parse().ok()).or_else(|| {
+            let nodes = self.ground.nodes.all().into_iter();
+            let mut here = nodes.filter(|(_, it)| it.name == source);
+            here.next()?.1.runs_on()
+        })?;
+        Some((runs_on, CpuModel::of(text(vmi, "/spec/domain/cpu/model"))))
     }
 
     async fn unplaced(&self, pass: &Pass<'_>, why: &str) -> Result<Outcome, Failure> {
@@ -355,8 +374,23 @@ impl Migrations {
                 json!({"migrationUid": uid, "failed": true, "completed": true, "failureReason": why});
         }
         self.say(pass, Phase::Failed, more).await?;
+        if !is_leaving(pass.migration) {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
         self.tell(pass, Severity::Warning, "FailedMigration", why).await;
         Ok(())
+    }
+
+    /// Says of a migration what the source says of its progress in the instance.
+    async fn say_progress(&self, pass: &Pass<'_>) -> Result<(), Failure> {
+        let phase = Phase::of(pass.migration);
+        let Some(vmi) = pass.vmi.filter(|_| phase == Phase::Running) else {
+            return Ok(());
+        };
+        match with_progress(&pass.migration["status"], &vmi["status"]) {
+            Some(conditions) => self.say(pass, phase, json!({ "conditions": conditions })).await,
+            None => Ok(()),
+        }
     }
 
     /// Writes how far a migration is.
@@ -372,6 +406,9 @@ impl Migrations {
             }
         }
         let mut status = json!({"phase": phase.word(), "phaseTransitionTimestamps": transitions});
+        if let Some(conditions) = with_progress(before, &json!({})).filter(|_| phase.is_final()) {
+            status["conditions"] = conditions.into();
+        }
         for (field, value) in more.as_object().into_iter().flatten() {
             status[field] = value.clone();
         }
@@ -441,6 +478,19 @@ fn with_state(vmi: &Value, state: &Value, metadata: Value) -> Option<Value> {
     Some(json!({"metadata": locked(vmi, metadata), "status": {"migrationState": change}}))
 }
 
+/// The conditions of a migration with what the source says of its progress, or without if it says nothing any more; nothing if they are so already.
+fn with_progress(migration: &Value, instance: &Value) -> Option<Vec<Value>> {
+    let is_progress = |it: &&Value| it["type"] == MIGRATION_PROGRESS;
+    let said = items(instance, "/conditions").find(is_progress);
+    let known = items(migration, "/conditions").find(is_progress);
+    let is_said = match (said, known) {
+        (Some(said), Some(known)) => said["reason"] == known["reason"] && said["message"] == known["message"],
+        (said, known) => said.is_none() && known.is_none(),
+    };
+    let others = items(migration, "/conditions").filter(|it| !is_progress(it));
+    (!is_said).then(|| others.chain(said).cloned().collect())
+}
+
 impl Reconcile<ObjectKey> for Migrations {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         let requests = Requests::new(self.clients.of(&key.workspace));
@@ -462,5 +512,44 @@ impl Reconcile<ObjectKey> for Migrations {
             now: Timestamp::now(),
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_said_when_it_is_another() {
+        let progress = |message: &str| json!({"type": "MigrationProgress", "status": "True", "reason": "r", "message": message});
+        let abort = json!({"type": "migrationAbortRequested", "status": "True"});
+        let with = |all: &[&Value]| json!({ "conditions": all });
+        let (one, two) = (progress("1 of 2"), progress("2 of 2"));
+        let none = json!({});
+        for (migration, instance, expected, reason) in [
+            (none.clone(), none.clone(), None, "nothing to say"),
+            (
+                none.clone(),
+                with(&[&one]),
+                Some(vec![one.clone()]),
+                "the first time",
+            ),
+            (with(&[&one]), with(&[&one]), None, "said already"),
+            (
+                with(&[&abort, &one]),
+                with(&[&two]),
+                Some(vec![abort.clone(), two.clone()]),
+                "it goes on",
+            ),
+            (
+                with(&[&one, &abort]),
+                none.clone(),
+                Some(vec![abort.clone()]),
+                "it is over",
+            ),
+            (with(&[&abort]), none, None, "others are no progress"),
+        ] {
+            assert_eq!(with_progress(&migration, &instance), expected, "{reason}");
+        }
     }
 }

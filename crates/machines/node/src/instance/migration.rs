@@ -17,6 +17,7 @@
 //! is shared: the source leaves a mark beside it, and the target looks for it. Any other is copied, and its volume then belongs to the
 //! target's node.
 
+mod course;
 mod secrecy;
 mod source;
 mod target;

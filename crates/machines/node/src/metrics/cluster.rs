@@ -15,7 +15,7 @@ use super::text::Page;
 /// Of a machine so many migrations that have ended are told, as many as upstream keeps, and so many snapshots.
 const TOLD: usize = 5;
 /// A guest may name any number of cards.
-const CARDS: usize = 32;
+pub(super) const CARDS: usize = 32;
 
 /// By workspace, namespace and name.
 pub(super) type Objects = BTreeMap<ObjectKey, Value>;
@@ -32,6 +32,9 @@ pub(super) struct Known {
     pub(super) instances: Objects,
     pub(super) migrations: Objects,
     pub(super) snapshots: Objects,
+    pub(super) claims: Objects,
+    /// Of the root workspace.
+    pub(super) nodes: Objects,
 }
 
 /// What a machine's state comes to: the group, and the family of its moments.
@@ -73,7 +76,7 @@ fn group(printable: &str) -> &'static str {
     }
 }
 
-fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object
         .pointer(pointer)
         .and_then(Value::as_str)
@@ -84,7 +87,7 @@ fn or_none(text: &str) -> &str {
     if text.is_empty() { "<none>" } else { text }
 }
 
-fn list<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
+pub(super) fn list<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
     object
         .pointer(pointer)
         .and_then(Value::as_array)
@@ -92,12 +95,12 @@ fn list<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value>
         .flatten()
 }
 
-fn seconds(object: &Value, pointer: &str) -> Option<i64> {
+pub(super) fn seconds(object: &Value, pointer: &str) -> Option<i64> {
     let moment: Timestamp = text(object, pointer).parse().ok()?;
     Some(moment.as_second())
 }
 
-fn workspace(key: &ObjectKey) -> &str {
+pub(super) fn workspace(key: &ObjectKey) -> &str {
     match key.workspace.is_root() {
         true => "",
         false => key.workspace.as_str(),
@@ -216,7 +219,7 @@ fn add_requests(domain: &Value, place: &[(&str, &str)], page: &mut Page) {
     clippy::cast_precision_loss,
     reason = "figures are told as floating point, as Prometheus keeps them"
 )]
-fn whole(count: u64) -> f64 {
+pub(super) fn whole(count: u64) -> f64 {
     count as f64
 }
 
@@ -243,12 +246,12 @@ fn add_addresses(instances: &Objects, page: &mut Page) {
 }
 
 fn add_migrations(known: &Known, page: &mut Page) {
-    let (mut pending, mut scheduling, mut running) = (0, 0, 0);
+    let (mut unset, mut pending, mut scheduling, mut running) = (0, 0, 0, 0);
     let mut ended = OfMachines::new();
     for (key, migration) in &known.migrations {
         match text(migration, "/status/phase") {
-            // One that nobody has looked at yet waits, too.
-            "" | "Pending" => pending += 1,
+            "" => unset += 1,
+            "Pending" => pending += 1,
             "Scheduling" => scheduling += 1,
             "Succeeded" | "Failed" => {
                 let of = (
@@ -262,6 +265,11 @@ fn add_migrations(known: &Known, page: &mut Page) {
         }
     }
     for (name, help, value) in [
+        (
+            "kubevirt_vmi_migrations_in_unset_phase",
+            "Number of current unset migrations. These are pending items the virt-controller hasn't processed yet from the queue.",
+            unset,
+        ),
         (
             "kubevirt_vmi_migrations_in_pending_phase",
             "Number of current pending migrations.",
@@ -456,6 +464,7 @@ mod tests {
             kubevirt_vmi_migrations_in_pending_phase 0
             kubevirt_vmi_migrations_in_running_phase 0
             kubevirt_vmi_migrations_in_scheduling_phase 0
+            kubevirt_vmi_migrations_in_unset_phase 0
             kubevirt_vmi_status_addresses{node="n1",workspace="2a8f0a9b1c3d4e5f",namespace="shop",name="b",network_name="default",address="10.88.0.9",type="InternalIP"} 1
             kubevirt_vmi_status_addresses{node="n1",workspace="2a8f0a9b1c3d4e5f",namespace="shop",name="b",network_name="lan",type="InternalIP"} 1"#]]
         .assert_eq(&told.join("\n"));
@@ -521,9 +530,10 @@ mod tests {
             kubevirt_vmi_migration_succeeded{namespace="shop",vmi="web",vmim="m5"} 1
             kubevirt_vmi_migration_succeeded{namespace="shop",vmi="web",vmim="m6"} 1
             kubevirt_vmi_migration_succeeded{namespace="shop",vmi="web",vmim="m7"} 1
-            kubevirt_vmi_migrations_in_pending_phase 2
+            kubevirt_vmi_migrations_in_pending_phase 1
             kubevirt_vmi_migrations_in_running_phase 2
             kubevirt_vmi_migrations_in_scheduling_phase 1
+            kubevirt_vmi_migrations_in_unset_phase 1
             kubevirt_vmsnapshot_succeeded_timestamp_seconds{namespace="shop",name="web",snapshot_name="s4"} 1795032004
             kubevirt_vmsnapshot_succeeded_timestamp_seconds{namespace="shop",name="web",snapshot_name="s5"} 1795032005
             kubevirt_vmsnapshot_succeeded_timestamp_seconds{namespace="shop",name="web",snapshot_name="s6"} 1795032006

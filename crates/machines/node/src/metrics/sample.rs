@@ -1,13 +1,13 @@
 //! Figures of one running machine: QEMU knows its disks and processors, the host what it costs, the guest how it uses its memory and its network.
-// tidy: long: the figures of one machine with their names, in the order in which they are told
 
 use std::time::Duration;
 
 use fairway_controller::ObjectKey;
+use fairway_machines_qemu::Machine;
 use fairway_machines_qemu::agent::{Filesystem, Traffic};
-use fairway_machines_qemu::{Machine, migrate};
 use serde_json::{Value, json};
 
+use super::moving::Moving;
 use super::text::{Page, label};
 use super::{filesystems, waiting};
 use crate::registry::Reached;
@@ -53,7 +53,7 @@ pub(super) struct Sample {
     /// By the hardware address of the card.
     traffic: Vec<Traffic>,
     filesystems: Vec<Filesystem>,
-    migration: Option<migrate::Progress>,
+    migration: Option<Moving>,
 }
 
 /// Asks a machine; nothing if it does not answer.
@@ -67,7 +67,6 @@ pub(super) async fn take(reached: &Reached) -> Option<Sample> {
     follow_memory(machine, MEMORY_EVERY).await;
     let guest = json!({"path": BALLOON, "property": "guest-stats"});
     let guest = ask("qom-get", guest).await.unwrap_or_default();
-    let migration = migrate::progress(machine).await.ok();
     let traffic = traffic(reached).await;
     let filesystems = filesystems::take(reached, traffic.is_some()).await;
     let pid = machine.pid();
@@ -88,7 +87,7 @@ pub(super) async fn take(reached: &Reached) -> Option<Sample> {
         disks: disks.as_array().cloned().unwrap_or_default(),
         filesystems,
         traffic: traffic.unwrap_or_default(),
-        migration: migration.filter(|it| it.status == "active"),
+        migration: Moving::take(machine, size.unwrap_or_default()).await,
     })
 }
 
@@ -284,7 +283,9 @@ impl Sample {
         self.add_disks(&labels, page);
         self.add_cards(&labels, object, page);
         filesystems::add(&self.filesystems, &labels, page);
-        self.add_migration(&labels, page);
+        if let Some(moving) = &self.migration {
+            moving.add(&labels, page);
+        }
     }
 
     fn add_processors(&self, labels: &[(&str, &str)], page: &mut Page) {
@@ -473,29 +474,16 @@ impl Sample {
             ] {
                 page.counter(family, help).put(&labels, value);
             }
-        }
-    }
-
-    fn add_migration(&self, labels: &[(&str, &str)], page: &mut Page) {
-        let Some(progress) = &self.migration else { return };
-        for (name, help, value) in [
-            (
-                "kubevirt_vmi_migration_data_processed_bytes",
-                "The total Guest OS data processed and migrated to the new VM.",
-                progress.transferred,
-            ),
-            (
-                "kubevirt_vmi_migration_data_remaining_bytes",
-                "The remaining guest OS data to be migrated to the new VM.",
-                progress.remaining,
-            ),
-            (
-                "kubevirt_vmi_migration_data_bytes_total",
-                "The total Guest OS data to be migrated to the new VM.",
-                progress.total,
-            ),
-        ] {
-            page.gauge(name, help).put(labels, value);
+            // Upstream's older name for two of these.
+            for (way, bytes) in [("rx", traffic.received.bytes), ("tx", traffic.sent.bytes)] {
+                let mut labels = labels.clone();
+                labels.push(("type", way));
+                page.counter(
+                    "kubevirt_vmi_network_traffic_bytes_total",
+                    "Total number of bytes sent and received.",
+                )
+                .put(&labels, bytes);
+            }
         }
     }
 }
@@ -594,6 +582,7 @@ mod tests {
             format!("kubevirt_vmi_storage_read_times_seconds_total{{{more},drive=\"root\"}} 2"),
             format!("kubevirt_vmi_network_receive_bytes_total{{{more},interface=\"default\"}} 5"),
             format!("kubevirt_vmi_network_transmit_bytes_total{{{more},interface=\"default\"}} 6"),
+            format!("kubevirt_vmi_network_traffic_bytes_total{{{more},interface=\"default\",type=\"tx\"}} 6"),
         ] {
             assert!(written.lines().any(|it| it == line), "{line}\n{written}");
         }

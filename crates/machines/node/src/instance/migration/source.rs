@@ -1,7 +1,6 @@
 //! The side that a machine leaves.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fairway_controller::events::Severity;
@@ -15,6 +14,7 @@ use serde_json::json;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::course::{Course, Meter};
 use super::{FromSource, FromTarget, SOURCE, State, TARGET, mark, secrecy, timeout};
 use crate::claims;
 use crate::instance::confining;
@@ -37,6 +37,8 @@ pub(crate) struct Sending {
     pub(crate) sent_at: Option<Instant>,
     /// Disks that were copied.
     pub(crate) copied: Vec<String>,
+    /// How far it is, and what was said of that last.
+    pub(crate) course: Course,
 }
 
 impl Drop for Sending {
@@ -73,6 +75,7 @@ impl Runner {
             return;
         }
         if let Some(sending) = &mut self.sending {
+            sending.course.look();
             if state.is_to_end && !sending.is_ending && sending.sent_at.is_none() {
                 sending.is_ending = true;
                 let machine = running.machine.clone();
@@ -234,6 +237,7 @@ impl Runner {
             ending: None,
             sent_at: None,
             copied: target.disks.clone(),
+            course: Course::default(),
         });
         let disks: Vec<Mirror> = target
             .disks
@@ -254,8 +258,13 @@ impl Runner {
         };
         let (machine, target) = (running.machine.clone(), target.clone());
         let (listener, uid) = (self.sender.clone(), state.uid.clone());
+        let meter = self
+            .sending
+            .as_ref()
+            .map(|it| it.course.meter())
+            .unwrap_or_default();
         self.tasks.spawn(async move {
-            let outcome = send(&machine, &target, &disks, &options).await;
+            let outcome = send(&machine, &target, &disks, &options, &meter).await;
             let _ = listener.send(Input::Sent(uid, outcome)).await;
         });
     }
@@ -284,9 +293,15 @@ impl Runner {
                 .from_target
                 .as_ref()
                 .map_or_else(Vec::new, |it| it.disks.clone()),
+            course: Course::default(),
         });
         let (listener, uid, options) = (self.sender.clone(), state.uid.clone(), state.options.clone());
         let has_disks = state.from_target.as_ref().is_some_and(|it| !it.disks.is_empty());
+        let meter = self
+            .sending
+            .as_ref()
+            .map(|it| it.course.meter())
+            .unwrap_or_default();
         self.tasks.spawn(async move {
             let outcome = match has_disks && status != "completed" {
                 // Nobody knows how far the copies of the disks are.
@@ -295,7 +310,7 @@ impl Runner {
                     Err("Fairway was restarted at the source while disks were copied".to_owned())
                 }
                 false => {
-                    let followed = migrate::follow(&machine, &options, None, |_| {}).await;
+                    let followed = migrate::follow(&machine, &options, None, |it| meter.memory(it)).await;
                     followed.map_err(|error| error.to_string())
                 }
             };
@@ -381,7 +396,6 @@ impl Runner {
             "status": {"migrationState": state},
         });
         if self.write(patch).await {
-            self.context.failed_migrations.fetch_add(1, Ordering::Relaxed);
             let message = format!("VirtualMachineInstance migration uid {uid} failed. reason:{why}");
             self.tell(Severity::Warning, "Migrated", message).await;
         } else if !self.is_gone {
@@ -404,12 +418,13 @@ async fn send(
     target: &FromTarget,
     disks: &[Mirror],
     options: &migrate::Options,
+    meter: &Meter,
 ) -> Result<Progress, String> {
     let failed = |error: fairway_machines_qemu::MachineError| error.to_string();
     if options.is_tls {
         meeting::arm(machine, Side::Client).await.map_err(failed)?;
     }
-    let outcome = send_all(machine, target, disks, options).await;
+    let outcome = send_all(machine, target, disks, options, meter).await;
     if options.is_tls {
         let _ = meeting::disarm(machine).await;
     }
@@ -421,6 +436,7 @@ async fn send_all(
     target: &FromTarget,
     disks: &[Mirror],
     options: &migrate::Options,
+    meter: &Meter,
 ) -> Result<Progress, fairway_machines_qemu::MachineError> {
     let mut mirrors = None;
     if !disks.is_empty() {
@@ -430,10 +446,13 @@ async fn send_all(
             max_bandwidth: options.max_bandwidth,
             timeout: options.timeout,
         };
-        mirrors = Some(Mirrors::start(machine, &copying, disks).await?);
+        mirrors = Some(Mirrors::start(machine, &copying, disks, |it| meter.disks(it)).await?);
     }
     let address = target.memory.uri();
-    let sent = migrate::send_with(machine, &address, options, mirrors.as_mut(), |_| {}).await;
+    let sent = migrate::send_with(machine, &address, options, mirrors.as_mut(), |it| {
+        meter.memory(it)
+    })
+    .await;
     if sent.is_err()
         && let Some(mirrors) = &mut mirrors
     {

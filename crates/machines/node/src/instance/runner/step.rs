@@ -169,6 +169,12 @@ impl Runner {
         .flatten()
         .collect();
         moments.extend(self.change_due());
+        moments.extend(
+            self.sending
+                .iter()
+                .filter(|it| it.sent_at.is_none())
+                .map(|it| it.course.due()),
+        );
         if let Life::Silent(_) = self.life {
             moments.push(Instant::now() + KNOCK_AGAIN);
         }
@@ -188,6 +194,11 @@ impl Runner {
             found.push(view::Condition::fails("Synchronized", reason, why.clone()));
         }
         found.extend(self.processors_condition());
+        found.extend(
+            self.sending
+                .iter()
+                .filter_map(|it| it.course.condition().cloned()),
+        );
         found.extend(network::condition(&self.context.cables.problems(&self.key)));
         if let Some(remembered) = &self.home.record.remembered {
             found.push(remembered.condition());

@@ -24,6 +24,7 @@ fn is_ours(kind: &str) -> bool {
         fairway_machines_plan::unsupported::CONDITION,
         fairway_machines_plan::lifecycle::HOTPLUG_FAILED,
         crate::instance::network::CONDITION,
+        fairway_machines_plan::node::MIGRATION_PROGRESS,
     ];
     OURS.contains(&kind) || more.contains(&kind)
 }
