@@ -1,12 +1,12 @@
 //! What policies come to for the rules of a table. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fairway_gateway_gatekeeper::RulePlan;
-use fairway_gateway_policy::auth::{Settings, compile as compile_auth};
-use fairway_gateway_policy::effective::{self, Standing, Topology};
+use fairway_gateway_policy::auth::{Added, AuthPlan, Settings, compile as compile_auth};
+use fairway_gateway_policy::effective::{self, Effective, Standing, Topology};
 use fairway_gateway_policy::limit::{Gaps, compile as compile_limits};
 use fairway_gateway_policy::object::{Kind, Policy, PolicyKey};
 use fairway_gateway_policy::plan;
@@ -95,11 +95,10 @@ pub(crate) fn decide(policies: &[&Policy], observed: &Observed, ways: &BTreeMap<
         let tiers = of_kind(Kind::PlanPolicy);
         let auth = effective::decide(&auth, &topology);
         let limits = effective::decide(&limits, &topology);
+        let mut compiled = Compiled::default();
         for path in &topology.paths {
-            let auth = auth.effective.get(path).map(|effective| {
-                let data = plan::data(&tiers, path);
-                Arc::new(compile_auth(effective, &data, &Settings::default()))
-            });
+            let auth = (auth.effective.get(path))
+                .map(|effective| compiled.of(effective, &plan::data(&tiers, path)));
             let limits =
                 (limits.effective.get(path)).map(|effective| Arc::new(compile_limits(effective, path)));
             if auth.is_none() && limits.is_none() {
@@ -119,6 +118,35 @@ pub(crate) fn decide(policies: &[&Policy], observed: &Observed, ways: &BTreeMap<
         decision.standing.extend(limits.standing);
     }
     decision
+}
+
+/// Plans of rules that the same policies guard: mostly those of a Gateway guard all that there are, and to compile is work.
+#[derive(Default)]
+struct Compiled<'e> {
+    by_sources: HashMap<Sources<'e>, Vec<Known<'e>>>,
+}
+
+/// Who says something, and who cannot be understood.
+type Sources<'e> = (&'e [PolicyKey], &'e [(PolicyKey, String)]);
+
+/// What they come to, the PlanPolicy that adds to it, and its plan.
+type Known<'e> = (&'e Effective, Option<PolicyKey>, Arc<AuthPlan>);
+
+impl<'e> Compiled<'e> {
+    fn of(&mut self, effective: &'e Effective, added: &[Added]) -> Arc<AuthPlan> {
+        let sources = (effective.sources.as_slice(), effective.broken.as_slice());
+        let alike = self.by_sources.entry(sources).or_default();
+        let adds = added.first().map(|added| &added.policy);
+        let known = alike
+            .iter()
+            .find(|(other, by, _)| by.as_ref() == adds && *other == effective);
+        if let Some((.., plan)) = known {
+            return Arc::clone(plan);
+        }
+        let plan = Arc::new(compile_auth(effective, added, &Settings::default()));
+        alike.push((effective, adds.cloned(), Arc::clone(&plan)));
+        plan
+    }
 }
 
 impl Decision {

@@ -6,6 +6,31 @@ use serde_json::{Value, json};
 use super::*;
 use crate::classes;
 
+#[test]
+fn rules_that_the_same_policies_guard_share_a_plan() {
+    let everybody = json!({"rules": {"authentication": {"everybody": {"anonymous": {}}}}});
+    let gateway = policy(Kind::AuthPolicy, everybody.clone());
+    let mut of_rule = everybody;
+    of_rule["targetRef"] = json!({
+        "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "api", "sectionName": "own",
+    });
+    let object = json!({"metadata": {"namespace": "n", "name": "one"}, "spec": of_rule});
+    let own = Policy::read("tenant", Kind::AuthPolicy, &object);
+    let backends = json!([{"name": "backend", "port": 8080}]);
+    let rules: Vec<Value> = ["a", "b", "own"]
+        .map(|name| {
+            let path = json!({"path": {"value": format!("/{name}")}});
+            json!({"name": name, "matches": [path], "backendRefs": backends})
+        })
+        .into();
+    let (observed, table) = built(routes::Kind::HttpRoute, &json!(rules));
+    let decision = decide(&[&gateway, &own], &observed, &ways(&table));
+    let plans: Vec<_> = (decision.plans.values()).filter_map(|plan| plan.auth.clone()).collect();
+    assert_eq!(plans.len(), 3);
+    assert!(Arc::ptr_eq(&plans[0], &plans[1]), "the Gateway's alone");
+    assert!(!Arc::ptr_eq(&plans[0], &plans[2]), "the rule has its own");
+}
+
 /// A Gateway of a tenant, and what is served of it with one route.
 pub(in crate::policies) fn built(kind: routes::Kind, rules: &Value) -> (Observed, Table) {
     let mut observed = Observed::default();
