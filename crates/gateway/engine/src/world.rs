@@ -245,7 +245,7 @@ mod tests {
         assert_eq!((gateways(&before).len(), gateways(&after).len()), (1, 2));
         for (name, gateway) in gateways(&before).iter() {
             assert!(
-                std::sync::Arc::ptr_eq(&gateway, &gateways(&after)[name]),
+                std::sync::Arc::ptr_eq(gateway, &gateways(&after)[name]),
                 "objects are shared"
             );
         }

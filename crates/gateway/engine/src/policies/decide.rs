@@ -97,8 +97,8 @@ pub(crate) fn decide(policies: &[&Policy], observed: &Observed, ways: &BTreeMap<
         let limits = effective::decide(&limits, &topology);
         let mut compiled = Compiled::default();
         for path in &topology.paths {
-            let auth = (auth.effective.get(path))
-                .map(|effective| compiled.of(effective, &plan::data(&tiers, path)));
+            let auth =
+                (auth.effective.get(path)).map(|effective| compiled.of(effective, &plan::data(&tiers, path)));
             let limits =
                 (limits.effective.get(path)).map(|effective| Arc::new(compile_limits(effective, path)));
             if auth.is_none() && limits.is_none() {

@@ -25,7 +25,9 @@ fn rules_that_the_same_policies_guard_share_a_plan() {
         .into();
     let (observed, table) = built(routes::Kind::HttpRoute, &json!(rules));
     let decision = decide(&[&gateway, &own], &observed, &ways(&table));
-    let plans: Vec<_> = (decision.plans.values()).filter_map(|plan| plan.auth.clone()).collect();
+    let plans: Vec<_> = (decision.plans.values())
+        .filter_map(|plan| plan.auth.clone())
+        .collect();
     assert_eq!(plans.len(), 3);
     assert!(Arc::ptr_eq(&plans[0], &plans[1]), "the Gateway's alone");
     assert!(!Arc::ptr_eq(&plans[0], &plans[2]), "the rule has its own");
