@@ -9,6 +9,7 @@
 )]
 
 mod backups;
+mod carried;
 mod changes;
 mod confined;
 mod gate;

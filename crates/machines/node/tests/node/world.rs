@@ -140,7 +140,7 @@ fn processes_below(directory: &Path) -> Vec<u32> {
     found
 }
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let run = Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())
