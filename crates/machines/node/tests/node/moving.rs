@@ -160,6 +160,10 @@ async fn a_guest_moves_and_comes_back() {
 
 async fn moves_over_the_network(world: &World, there: &Neighbour, screen: &mut Box<dyn Connection>) {
     let before = count(screen).await;
+    let said = world.get("web").await.unwrap();
+    let runs_on = said["metadata"]["annotations"]["fairway.dev/runs-on"].as_str();
+    let runs_on = runs_on.unwrap_or_default();
+    assert!(runs_on == "tcg" || runs_on.starts_with("kvm/"), "{said}");
     lay_down(world, "m-1", NODE, THERE, json!({"completionTimeoutPerGiB": 600})).await;
     let moved = world.until("web", "over", is_over).await;
     let state = &moved["status"]["migrationState"];
@@ -218,6 +222,34 @@ async fn is_cancelled(world: &World, there: &Neighbour) {
             it["status"]["migrationState"]["startTimestamp"].is_string()
         })
         .await;
+    // At one MiB in a second there is time to see how far the disk is.
+    let copying = world
+        .until("web", "said to be copied", |it| {
+            condition(it, "MigrationProgress").is_some()
+        })
+        .await;
+    let (status, reason, message) = condition(&copying, "MigrationProgress").unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "CopyingDisks"));
+    assert!(
+        message.contains("disk root: ") && message.contains(" of "),
+        "{message}"
+    );
+    eprintln!("on its way: {message}");
+    let figures = there.node.figures().await;
+    let left = figures
+        .lines()
+        .find(|it| it.starts_with("kubevirt_vmi_migration_data_remaining_bytes{"));
+    let left: f64 = left
+        .unwrap_or_else(|| panic!("{figures}"))
+        .rsplit_once(' ')
+        .unwrap()
+        .1
+        .parse()
+        .unwrap();
+    assert!(
+        left > 268_435_456.0,
+        "{left}: all of the memory, and what is left of the disks"
+    );
     world
         .patch(
             "web",
@@ -234,6 +266,11 @@ async fn is_cancelled(world: &World, there: &Neighbour) {
     count(&mut screen).await;
     let found = world.get("web").await.unwrap();
     assert_eq!(condition(&found, "Paused"), None);
+    world
+        .until("web", "without a word of it", |it| {
+            condition(it, "MigrationProgress").is_none()
+        })
+        .await;
 }
 
 async fn comes_back(world: &World, there: &Neighbour) {
