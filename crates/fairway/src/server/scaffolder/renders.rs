@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn said(path: &str, more: Value) -> String {
+    fn said(path: &str, more: &Value) -> String {
         let mut files = Files::default();
         for (name, content) in [
             (
@@ -178,7 +178,7 @@ mod tests {
             ("nowhere", json!({}), "wrong"),
             ("../out", json!({}), "wrong"),
         ] {
-            assert_eq!(said(path, more.clone()), expected, "{path} {more}");
+            assert_eq!(said(path, &more), expected, "{path} {more}");
         }
     }
 }

@@ -192,8 +192,8 @@ fn hungry_zstd() -> Vec<u8> {
 #[test]
 fn memory_is_not_given_to_whoever_asks_for_much() {
     let place = Place::new();
-    let makers: [(&str, fn() -> Vec<u8>); 2] = [("xz", hungry_xz), ("zstd", hungry_zstd)];
-    for (program, make) in makers {
+    type Maker = fn() -> Vec<u8>;
+    for (program, make) in [("xz", hungry_xz as Maker), ("zstd", hungry_zstd)] {
         if !has(program) {
             continue;
         }

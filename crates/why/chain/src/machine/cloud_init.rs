@@ -226,7 +226,14 @@ mod tests {
         let warned = "cloud-init[7]: 2026 - util.py[WARNING]: Failed loading yaml blob\n";
         let files = |status: Value, result: Value| Some(json!({"status": status, "result": result}));
         let none = || files(Value::Null, Value::Null);
-        let cases: Vec<(&str, Option<Value>, Option<&str>, State, &str)> = vec![
+        type Case = (
+            &'static str,
+            Option<Value>,
+            Option<&'static str>,
+            State,
+            &'static str,
+        );
+        let cases: Vec<Case> = vec![
             (
                 "a silent console",
                 files(done.clone(), result(json!([]))),
@@ -267,7 +274,7 @@ mod tests {
             ),
             (
                 "a complaint that is no error to cloud-init",
-                files(done.clone(), result(json!([]))),
+                files(done, result(json!([]))),
                 Some(warned),
                 State::Broken,
                 "2026 - util.py[WARNING]: Failed loading yaml blob",

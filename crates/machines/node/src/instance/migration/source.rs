@@ -450,7 +450,7 @@ async fn send_all(
     }
     let address = target.memory.uri();
     let sent = migrate::send_with(machine, &address, options, mirrors.as_mut(), |it| {
-        meter.memory(it)
+        meter.memory(it);
     })
     .await;
     if sent.is_err()
