@@ -17,5 +17,6 @@ mod guest;
 mod lost;
 mod moving;
 mod probes;
+mod restless;
 mod trouble;
 mod world;

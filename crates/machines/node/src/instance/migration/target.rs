@@ -35,6 +35,8 @@ const DISKS_SOCKET: &str = "live/disks.sock";
 const MAX_PATH: usize = 107;
 /// How long a source may take to end a migration that is cancelled.
 const SOURCE_ENDS: Duration = Duration::from_secs(30);
+/// How long a source that has hung up may take to say why.
+const SOURCE_SAYS: Duration = Duration::from_secs(5);
 /// How soon something is written again that must be.
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long the guest may take to run once everything is here.
@@ -71,6 +73,15 @@ impl Arriving {
     }
 }
 
+/// What QEMU says when nothing more came: where it was reading, and with which error.
+const HUNG_UP: [&str; 2] = ["failed: -5", "load of migration failed: Input/output error"];
+
+/// Whether a target's QEMU ended only because the source has hung up, which knows why. What QEMU could not make sense of, only this
+/// side knows.
+fn was_hung_up(message: &str) -> bool {
+    HUNG_UP.iter().any(|it| message.contains(it)) && !message.contains("error while loading")
+}
+
 impl Runner {
     /// The next step of the target.
     pub(crate) async fn step_target(&mut self, state: &State) {
@@ -99,6 +110,12 @@ impl Runner {
                 }
             },
             (Life::Ended(ended), _) => {
+                if was_hung_up(&ended.message) {
+                    let at = *self.end_at.get_or_insert_with(|| Instant::now() + SOURCE_SAYS);
+                    if at > Instant::now() {
+                        return;
+                    }
+                }
                 let why = format!("QEMU ended at the target: {}", ended.message);
                 self.migration_failed(&why, false).await;
             }
@@ -552,5 +569,39 @@ fn reachable(machine: &Machine, name: &str) -> String {
         true => whole,
         // QEMU runs in the directory.
         false => format!("/proc/{}/cwd/{name}", machine.pid()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_was_hung_up_lets_the_source_speak() {
+        for (message, expected, reason) in [
+            (
+                "exit status: 1: qemu-system-x86_64: load of migration failed: Input/output error",
+                true,
+                "nothing more came",
+            ),
+            (
+                "qemu-system-x86_64: check_section_footer: Read section footer failed: -5\nqemu-system-x86_64: load of migration failed: Invalid argument",
+                true,
+                "nothing more came, in the middle of something",
+            ),
+            (
+                "qemu-system-x86_64: error while loading state for instance 0x0 of device 'ram'\nload of migration failed: Input/output error",
+                false,
+                "it did not understand what came",
+            ),
+            (
+                "load of migration failed: Invalid argument",
+                false,
+                "it did not understand what came",
+            ),
+            ("signal: 9", false, "somebody killed it"),
+        ] {
+            assert_eq!(was_hung_up(message), expected, "{reason}");
+        }
     }
 }
