@@ -127,9 +127,10 @@ impl Voyage {
         self.wish.generation > self.observed
     }
 
-    fn status(&self) -> Value {
+    /// What is written down, and up to which generation wishes have been acted on.
+    fn status(&self, generation: u64) -> Value {
         let mut status = serde_json::to_value(&self.run).unwrap_or_default();
-        status["observedGeneration"] = json!(self.wish.generation);
+        status["observedGeneration"] = json!(generation);
         if let Some(frozen) = &self.frozen {
             status["template"] = frozen.clone();
         }
@@ -147,14 +148,16 @@ impl Voyage {
     pub(crate) async fn write(&mut self, requests: &Requests) -> Result<(), Failure> {
         let gone =
             |name: &str| Failure::NotYet(format!("Voyage {name} is gone, and nothing more is done for it"));
+        // Wishes that come meanwhile have led to nothing yet: an end that is written now is not their end.
+        let acted_on = self.wish.generation;
         let mut turn = 0;
         loop {
             let written = requests
-                .replace_status(&self.path(), &self.object, &self.status())
+                .replace_status(&self.path(), &self.object, &self.status(acted_on))
                 .await;
             match written {
                 Ok(Some(written)) => {
-                    self.observed = self.wish.generation;
+                    self.observed = acted_on;
                     self.hear(written);
                     return Ok(());
                 }
@@ -267,6 +270,28 @@ mod tests {
         );
         assert_eq!(driven(&one), driven(&other));
         assert_ne!(driven(&one), driven(&json!({"phase": "Failed"})));
+    }
+
+    /// Who follows a run takes its end for the answer to his wish once the wish has been heard.
+    #[tokio::test]
+    async fn a_wish_that_comes_while_an_end_is_written_is_not_heard_by_it() {
+        const PATH: &str = "/apis/fairway.dev/v1alpha1/namespaces/default/voyages/run";
+        let fake = std::sync::Arc::new(crate::fake::Fake::default());
+        let run = |generation: u64| {
+            json!({
+                "apiVersion": "fairway.dev/v1alpha1", "kind": "Voyage",
+                "metadata": {"name": "run", "namespace": "default", "uid": "u", "generation": generation},
+                "spec": {"template": "t", "decommission": generation > 1},
+                "status": {"phase": "Failed", "observedGeneration": 0},
+            })
+        };
+        fake.put(PATH, run(1));
+        let mut voyage = Voyage::read(&WorkspaceId::root(), fake.get(PATH).unwrap());
+        fake.put(PATH, run(2));
+        let requests = Requests::new(crate::fake::process(&fake).own.of(&WorkspaceId::root()));
+        voyage.write(&requests).await.unwrap();
+        assert_eq!(fake.get(PATH).unwrap()["status"]["observedGeneration"], 1);
+        assert!(voyage.wish.decommission && voyage.is_news(), "it is heard next");
     }
 
     #[test]
