@@ -285,14 +285,15 @@ async fn play(place: &Place<'_>) -> Vec<Said> {
 
 /// A machine with an instancetype, by its name and out of a file: the same object, but for what Go writes where there is nothing.
 async fn expanded(ours: &Place<'_>, theirs: &Place<'_>) {
+    // Go prints a creationTimestamp of null for each metadata, also where there are none.
     fn without_nulls(value: &mut Value) {
-        if let Some(map) = value.as_object_mut() {
-            map.retain(|_, it| !it.is_null());
-        }
         match value {
             Value::Object(map) => map.values_mut().for_each(without_nulls),
             Value::Array(list) => list.iter_mut().for_each(without_nulls),
             _ => {}
+        }
+        if let Some(map) = value.as_object_mut() {
+            map.retain(|key, it| !it.is_null() && !(key == "metadata" && *it == json!({})));
         }
     }
     let instancetypes = format!(
