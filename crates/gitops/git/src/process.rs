@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -128,6 +128,8 @@ impl Git {
             .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
             .chain(set.map(|(name, value)| (name.into(), value.to_owned())))
             .collect();
+        let mut options = options;
+        options.program = with_whole_path(options.program);
         let inner = Inner {
             options,
             environment,
@@ -171,6 +173,21 @@ impl Git {
             secrets: Vec::new(),
         }
     }
+}
+
+/// A program of the PATH by its whole path, where it is there: only such a one is started without a copy of this process's page tables
+/// first, which takes a server with a hundred megabytes as long as git takes for its answer.
+fn with_whole_path(program: PathBuf) -> PathBuf {
+    if program.components().count() != 1 {
+        return program;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_program = |it: &PathBuf| {
+        fs::metadata(it).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let mut all = std::env::split_paths(&path).map(|directory| directory.join(&program));
+    all.find(|it| it.is_absolute() && is_program(it))
+        .unwrap_or(program)
 }
 
 /// Where the program lies that answers Git's question for a password out of the environment.
@@ -453,6 +470,20 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_the_path_are_found_once() {
+        let found = with_whole_path("git".into());
+        assert!(found.is_absolute() && found.ends_with("git"), "{found:?}");
+        for left in ["/nowhere/git", "./git", "no-such-program-of-git"] {
+            assert_eq!(with_whole_path(left.into()), Path::new(left));
         }
     }
 }
