@@ -293,7 +293,7 @@ async fn expanded(ours: &Place<'_>, theirs: &Place<'_>) {
             _ => {}
         }
         if let Some(map) = value.as_object_mut() {
-            map.retain(|key, it| !it.is_null() && !(key == "metadata" && *it == json!({})));
+            map.retain(|key, it| !(it.is_null() || key == "metadata" && *it == json!({})));
         }
     }
     let instancetypes = format!(
