@@ -18,6 +18,7 @@
 //! target's node.
 
 mod course;
+mod hung_up;
 mod secrecy;
 mod source;
 mod target;

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::hung_up::was_hung_up;
 use super::source::now;
 use super::{FromSource, FromTarget, SOURCE, State, TARGET, Way, mark, secrecy};
 use crate::claims::{self, Place};
@@ -71,15 +72,6 @@ impl Arriving {
     fn has_come(&self) -> bool {
         matches!(self, Self::Waking | Self::Awake | Self::Lost(_))
     }
-}
-
-/// What QEMU says when nothing more came: where it was reading, and with which error.
-const HUNG_UP: [&str; 2] = ["failed: -5", "load of migration failed: Input/output error"];
-
-/// Whether a target's QEMU ended only because the source has hung up, which knows why. What QEMU could not make sense of, only this
-/// side knows.
-fn was_hung_up(message: &str) -> bool {
-    HUNG_UP.iter().any(|it| message.contains(it)) && !message.contains("error while loading")
 }
 
 impl Runner {
@@ -569,39 +561,5 @@ fn reachable(machine: &Machine, name: &str) -> String {
         true => whole,
         // QEMU runs in the directory.
         false => format!("/proc/{}/cwd/{name}", machine.pid()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_target_that_was_hung_up_lets_the_source_speak() {
-        for (message, expected, reason) in [
-            (
-                "exit status: 1: qemu-system-x86_64: load of migration failed: Input/output error",
-                true,
-                "nothing more came",
-            ),
-            (
-                "qemu-system-x86_64: check_section_footer: Read section footer failed: -5\nqemu-system-x86_64: load of migration failed: Invalid argument",
-                true,
-                "nothing more came, in the middle of something",
-            ),
-            (
-                "qemu-system-x86_64: error while loading state for instance 0x0 of device 'ram'\nload of migration failed: Input/output error",
-                false,
-                "it did not understand what came",
-            ),
-            (
-                "load of migration failed: Invalid argument",
-                false,
-                "it did not understand what came",
-            ),
-            ("signal: 9", false, "somebody killed it"),
-        ] {
-            assert_eq!(was_hung_up(message), expected, "{reason}");
-        }
     }
 }
