@@ -85,6 +85,8 @@ def main():
     parser.add_argument("--fairway", type=pathlib.Path, required=True)
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / ".tools")
     options = parser.parse_args()
+    # Some of it is typed in another directory.
+    options.fairway = options.fairway.resolve()
     with tempfile.TemporaryDirectory(prefix="fairway-catalog-") as scratch:
         directory = pathlib.Path(scratch)
         with servers.fairway(options.fairway, directory, "--no-machines") as kubeconfig:
