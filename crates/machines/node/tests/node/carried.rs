@@ -68,7 +68,7 @@ async fn variables_and_tpm_move_with_the_guest() {
         "m-1",
         NODE,
         THERE,
-        json!({"completionTimeoutPerGiB": 600}),
+        json!({"completionTimeoutPerGiB": 600, "disableTLS": true}),
     )
     .await;
     let moved = world.until("web", "over", is_over).await;
