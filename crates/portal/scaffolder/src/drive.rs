@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use crate::voyage::Voyage;
 use crate::{World, actions, now, templates, undo, who};
 
-pub(crate) use job::{Job, Mode, StepError};
+pub(crate) use job::{Job, Mode, StepError, required, text};
 pub(crate) use step::{output, perform, variables_after};
 
 /// How soon a process that begins anew looks again.

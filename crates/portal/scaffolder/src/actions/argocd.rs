@@ -2,11 +2,10 @@
 
 use fairway_api::argoproj::{APP_PROJECT, APPLICATION};
 use fairway_api::fairway::VOYAGE_ANNOTATION;
-use fairway_controller::Failure;
 use serde_json::{Value, json};
 
 use super::objects::make;
-use crate::drive::{Job, Mode, StepError};
+use crate::drive::{Job, Mode, StepError, required, text};
 use crate::who::{collection, is_name};
 
 /// Where OpenShift keeps Applications.
@@ -16,17 +15,8 @@ const SERVER: &str = "https://kubernetes.default.svc";
 
 /// The Application that an input describes.
 pub(crate) fn application(input: &Value) -> Result<Value, String> {
-    let text = |key: &str| {
-        input
-            .get(key)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    let required = |key: &str| match input.get(key) {
-        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-        Some(Value::Number(number)) => Ok(number.to_string()),
-        _ => Err(format!("input.{key} is missing")),
-    };
+    let text = |key: &str| text(input, key);
+    let required = |key: &str| required(input, key);
     let (name, url, path) = (required("appName")?, required("repoUrl")?, required("path")?);
     let target = required("namespace")?;
     let plane = text("argoNamespace").unwrap_or(NAMESPACE);
@@ -132,10 +122,7 @@ async fn ensure_namespace(job: &mut Job<'_>, name: &str) -> Result<(), StepError
         .is_some_and(|foreseen| foreseen.makes_namespace(name));
     if !is_made {
         let judged = requests.post("/api/v1/namespaces?dryRun=All", &object).await;
-        if let Some(foreseen) = job.dry.as_deref_mut() {
-            let verdict = judged.as_ref().map(|_| ()).map_err(Failure::sentence);
-            foreseen.object(&object, &verdict);
-        }
+        job.foresee(&object, &judged);
         judged?;
     }
     Ok(())

@@ -36,25 +36,11 @@ pub(super) async fn make(
         None => {}
     }
     if job.mode == Mode::Dry {
-        // As if a namespace were there that the same run makes.
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
-        let is_made = job
-            .dry
-            .as_deref()
-            .is_some_and(|foreseen| foreseen.makes_namespace(namespace));
-        let presumed = if is_made { "&presumeNamespace=true" } else { "" };
+        let presumed = job.presumed(&object);
         let judged = requests
             .post(&format!("{collection}?dryRun=All{presumed}"), &object)
             .await;
-        if let Some(foreseen) = job.dry.as_deref_mut() {
-            foreseen.object(
-                &object,
-                &judged
-                    .as_ref()
-                    .map(|_| ())
-                    .map_err(fairway_controller::Failure::sentence),
-            );
-        }
+        job.foresee(&object, &judged);
         return judged.map(drop).map_err(StepError::from);
     }
     job.will_make(Made {
@@ -272,12 +258,7 @@ pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
         let is_ours =
             |known: &Value| known["metadata"]["annotations"][VOYAGE_ANNOTATION] == job.voyage.uid.as_str();
         if job.mode == Mode::Dry {
-            let namespace = placed.object["metadata"]["namespace"].as_str().unwrap_or("");
-            let is_made = job
-                .dry
-                .as_deref()
-                .is_some_and(|foreseen| foreseen.makes_namespace(namespace));
-            let presumed = if is_made { "&presumeNamespace=true" } else { "" };
+            let presumed = job.presumed(&placed.object);
             let judged = requests
                 .apply(
                     &path,
@@ -286,15 +267,7 @@ pub(super) async fn apply(job: &mut Job<'_>) -> Result<Value, StepError> {
                     false,
                 )
                 .await;
-            if let Some(foreseen) = job.dry.as_deref_mut() {
-                foreseen.object(
-                    &placed.object,
-                    &judged
-                        .as_ref()
-                        .map(|_| ())
-                        .map_err(fairway_controller::Failure::sentence),
-                );
-            }
+            job.foresee(&placed.object, &judged);
             judged?;
             made.push(reference(&placed));
             continue;

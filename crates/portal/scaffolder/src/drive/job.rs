@@ -145,18 +145,25 @@ impl Job<'_> {
 
     /// A text of the input.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        self.input
-            .get(key)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
+        text(&self.input, key)
     }
 
     /// One that there must be.
     pub(crate) fn required(&self, key: &str) -> Result<String, StepError> {
-        match self.input.get(key) {
-            Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-            Some(Value::Number(number)) => Ok(number.to_string()),
-            _ => Err(StepError::Failed(format!("input.{key} is missing"))),
+        required(&self.input, key).map_err(StepError::Failed)
+    }
+
+    /// What a dry run adds to its question about an object: a namespace that an earlier step of the same run makes is presumed.
+    pub(crate) fn presumed(&self, object: &Value) -> &'static str {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
+        let is_made = (self.dry.as_deref()).is_some_and(|foreseen| foreseen.makes_namespace(namespace));
+        if is_made { "&presumeNamespace=true" } else { "" }
+    }
+
+    /// Tells the dry run what the server says of an object.
+    pub(crate) fn foresee<T>(&mut self, object: &Value, judged: &Result<T, Failure>) {
+        if let Some(foreseen) = self.dry.as_deref_mut() {
+            foreseen.object(object, &judged.as_ref().map(|_| ()).map_err(Failure::sentence));
         }
     }
 
@@ -185,5 +192,20 @@ impl Job<'_> {
     pub(crate) fn trailer(&self) -> String {
         let step = &self.voyage.run.steps[self.at].id;
         format!("Voyage: {}/{step}", self.voyage.uid)
+    }
+}
+
+/// A text of an input, if it says something.
+pub(crate) fn text<'i>(input: &'i Value, key: &str) -> Option<&'i str> {
+    let found = input.get(key).and_then(Value::as_str);
+    found.filter(|text| !text.is_empty())
+}
+
+/// One that there must be.
+pub(crate) fn required(input: &Value, key: &str) -> Result<String, String> {
+    match input.get(key) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        _ => Err(format!("input.{key} is missing")),
     }
 }
